@@ -32,7 +32,7 @@ async function validations(ground: Ground, pace: Pace): Promise<readonly Row[]> 
       'validations',
       asked.map((value) => `/api_keys/validations ${JSON.stringify({ value })}`),
     );
-    const ask = (): Promise<LoadResult> => load({ url: suite.url, script: 'post', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
+    const ask = (): Promise<LoadResult> => load({ url: suite.url, script: 'send', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
     const first = await ask();
     const plain = await reference(pace.seconds);
     const result = await ask();

@@ -118,7 +118,7 @@ async function checks(ground: Ground, pace: Pace, { what, shape, cold, more }: C
 
 async function asked({ ground, suite, pace }: Bench, questions: readonly Question[]): Promise<LoadResult> {
   const file = await ground.fileOf('checks', requestsOf(questions));
-  return load({ url: suite.url, script: 'post', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
+  return load({ url: suite.url, script: 'send', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
 }
 
 async function coldOrganizations({ what, suite, organizations }: Bench): Promise<Row> {
@@ -147,7 +147,7 @@ async function seeded(directory: string, shape: Shape): Promise<readonly SeededO
 async function besideLoading({ ground, suite, organizations: [large, other], pace }: Bench): Promise<Row> {
   const file = await ground.fileOf('beside', requestsOf(questionsOf([other!], QUESTIONS / 10)));
   const paced = (length: number): Promise<LoadResult> =>
-    load({ url: suite.url, script: 'post', arguments: [KEY, file, '10'], connections: 10, seconds: length });
+    load({ url: suite.url, script: 'send', arguments: [KEY, file, '10'], connections: 10, seconds: length });
   // Warm, and in memory, before it is measured.
   await paced(2);
   const [[loading], result] = await Promise.all([firstChecks(suite, [large!]), paced(pace.seconds)]);
@@ -163,7 +163,7 @@ async function whileWriting(bench: Bench): Promise<Row> {
   const { ground, suite, organizations, pace } = bench;
   const file = await ground.fileOf('paced', newAssignments(organizations, 100_000, 1));
   // 5 connections, each every 10 ms.
-  const writing = load({ url: suite.url, script: 'post', arguments: [KEY, file, '10'], connections: 5, seconds: pace.seconds });
+  const writing = load({ url: suite.url, script: 'send', arguments: [KEY, file, '10'], connections: 5, seconds: pace.seconds });
   const [result, written] = await Promise.all([asked(bench, questionsOf(organizations, QUESTIONS)), writing]);
   const what = `\`check\` while ${count(written.perSecond)} assignments/s are written`;
   return row(what, '≥ 25,000/s, p99 ≤ 5 ms', timing(result), result.perSecond >= 25_000 && result.p99 <= 5);
@@ -180,9 +180,9 @@ async function whileSigningIn({ ground, suite, organizations, pace, directory }:
     lines.map((line) => `/user_management/authenticate ${line}`),
   );
   const checksFile = await ground.fileOf('paced', requestsOf(questionsOf(organizations, QUESTIONS)));
-  const paced = (): Promise<LoadResult> => load({ url: suite.url, script: 'post', arguments: [KEY, checksFile, '1'], connections: 32, seconds: pace.seconds });
+  const paced = (): Promise<LoadResult> => load({ url: suite.url, script: 'send', arguments: [KEY, checksFile, '1'], connections: 32, seconds: pace.seconds });
   const alone = await paced();
-  const signing = load({ url: suite.url, script: 'post', arguments: [KEY, signIns], connections: 4, seconds: pace.seconds });
+  const signing = load({ url: suite.url, script: 'send', arguments: [KEY, signIns], connections: 4, seconds: pace.seconds });
   const [result, signed] = await Promise.all([paced(), signing]);
   return row(
     `\`check\` while ${signed.perSecond.toFixed(1)} people/s sign in with a password (bcrypt, cost 12)`,
@@ -201,14 +201,14 @@ async function batches({ ground, suite, organizations, pace }: Bench): Promise<R
     return `${pathOf({ membership }, 'check_batch')} ${JSON.stringify({ checks: asked })}`;
   });
   const file = await ground.fileOf('batches', lines);
-  const result = await load({ url: suite.url, script: 'post', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
+  const result = await load({ url: suite.url, script: 'send', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
   const perSecond = result.perSecond * BATCH;
   return row(`\`check_batch\` of ${BATCH}`, '≥ 500,000 checks/s', `${rate(perSecond)} checks, ${timing(result)}`, perSecond >= 500_000);
 }
 
 async function writes({ ground, suite, organizations, pace }: Bench): Promise<Row> {
   const file = await ground.fileOf('assignments', newAssignments(organizations, 200_000, 2));
-  const result = await load({ url: suite.url, script: 'post', arguments: [KEY, file], connections: 64, seconds: pace.seconds });
+  const result = await load({ url: suite.url, script: 'send', arguments: [KEY, file], connections: 64, seconds: pace.seconds });
   return row('assigning a role, durable and visible, over 1,000 memberships, 64 connections', '≥ 5,000/s', timing(result), result.perSecond >= 5_000);
 }
 

@@ -105,7 +105,7 @@ const check: Scenario = {
       await caughtUp(cluster);
       const file = await ground.fileOf('cluster-checks', questions);
       const url = cluster.gateways[0]!.url;
-      const result = await loadedCluster(cluster, { url, script: 'post', arguments: [cluster.key, file], connections: 32, seconds: pace.seconds });
+      const result = await loadedCluster(cluster, { url, script: 'send', arguments: [cluster.key, file], connections: 32, seconds: pace.seconds });
       const what = `\`check\` through gateway and TCP to one replica, end of the log read, ${count(questions.length)} questions, 32 connections`;
       return [row(what, '≥ 8,000/s', timing(result), result.perSecond >= 8_000)];
     }),

@@ -7,7 +7,7 @@ import { loadedFirst } from './cluster-ground.ts';
 import { carriedOut, directories, membersOf, ScimClient, writeListing, type Follows, type SyncedDirectory } from './directory-ground.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { loaded, timing, type SuiteResult } from './suite-load.ts';
-import { Suite } from './suite.ts';
+import { KEY, Suite } from './suite.ts';
 import { count, rate, row, seconds, unique } from './table.ts';
 
 const DIRECTORIES = 10;
@@ -20,8 +20,8 @@ const SPARE = 500;
 const REPLACEMENTS = 9;
 const SYNCED_GROUP = 500;
 const NAMES = 100_000;
-/** At so many connections, with a pause between two requests of each, some fifty a second are sent. */
-const PACED = { connections: 10, pause: 180 };
+/** So many changes a second announcements are to keep up with. */
+const PACED = 50;
 const SAMPLED = 1_000;
 const TELLS = 'tell-of-directory-group-members';
 
@@ -97,7 +97,7 @@ async function memberChanges({ ground, pace, suite, scim }: Bench): Promise<read
   const [directory] = (await directories(suite, 1, 'off')) as [SyncedDirectory];
   const people = await scim.people(directory, PEOPLE_OF_GROUPS);
   /** Of groups of its own, since who is in a group already is no change. */
-  const change = async (what: string, connections: number, between: number): Promise<SuiteResult> => {
+  const change = async (what: string, connections: number, between: string): Promise<SuiteResult> => {
     const groups = await inTurns(
       Array.from({ length: GROUPS }, (_, index) => index),
       GROUPS,
@@ -110,16 +110,16 @@ async function memberChanges({ ground, pace, suite, scim }: Bench): Promise<read
     );
     const file = await ground.fileOf(`changes-${what}`, changes);
     await suite.caughtUp();
-    return loaded(suite, { url: suite.url, script: 'scim', arguments: [file, String(between)], connections, seconds: pace.seconds });
+    return loaded(suite, { url: suite.url, script: 'send', arguments: [KEY, file, between], connections, seconds: pace.seconds });
   };
-  const fast = await change('fast', 8, 0);
+  const fast = await change('fast', 8, '0');
   const fastLag = await lagOf(suite, TELLS);
   const began = performance.now();
   await suite.caughtUp();
   const until = performance.now() - began;
   let worst = 0;
   const timer = setInterval(() => void lagOf(suite, TELLS).then((lag) => (worst = Math.max(worst, lag))), SAMPLED);
-  const paced = await change('paced', PACED.connections, PACED.pause).finally(() => clearInterval(timer));
+  const paced = await change('paced', 32, `${PACED}/s`).finally(() => clearInterval(timer));
   return [
     row(
       `SCIM \`PATCH\` of ${MEMBERS} members, 8 connections, ${GROUPS} groups`,
@@ -127,7 +127,12 @@ async function memberChanges({ ground, pace, suite, scim }: Bench): Promise<read
       `${timing(fast)}; announcements ${fastLag.toFixed(1)} s behind at its end, and all told ${seconds(until)} later`,
       fast.perSecond >= 50,
     ),
-    row(`announcements behind while ${rate(paced.perSecond)} are sent`, '≤ 10 s at 50/s', `${worst.toFixed(1)} s; ${timing(paced)}`, worst <= 10),
+    row(
+      `announcements behind while ${rate(paced.perSecond)} are sent`,
+      `≤ 10 s at ${PACED}/s`,
+      `${worst.toFixed(1)} s; ${timing(paced)}`,
+      worst <= 10 && paced.perSecond >= PACED * 0.95,
+    ),
   ];
 }
 
@@ -142,7 +147,8 @@ async function largeGroup({ ground, pace, suite, scim }: Bench): Promise<readonl
     'single',
     ['add', 'remove'].flatMap((op) => spare.map((person) => patchOf(directory, id, op, [person]))),
   );
-  const one = async (): Promise<SuiteResult> => loaded(suite, { url: suite.url, script: 'scim', arguments: [file], connections: 1, seconds: pace.seconds });
+  const one = async (): Promise<SuiteResult> =>
+    loaded(suite, { url: suite.url, script: 'send', arguments: [KEY, file], connections: 1, seconds: pace.seconds });
   await one();
   const single = await one();
   await suite.caughtUp();
@@ -227,9 +233,9 @@ async function listings({ directory, ground, pace, suite, restart }: Bench): Pro
   const names = Array.from({ length: Math.min(people, NAMES) }, (_, index) => `person-${(index * step * 7919) % people}@listed.test`);
   const file = await ground.fileOf(
     'filters',
-    names.map((name) => `GET ${listed.id} ${listed.token} /Users?filter=${encodeURIComponent(`userName eq "${name}"`)}`),
+    names.map((name) => `GET ${listed.token} /scim/v2/${listed.id}/Users?filter=${encodeURIComponent(`userName eq "${name}"`)}`),
   );
-  const filter = (): Promise<SuiteResult> => loaded(again, { url: again.url, script: 'scim', arguments: [file], connections: 32, seconds: pace.seconds });
+  const filter = (): Promise<SuiteResult> => loaded(again, { url: again.url, script: 'send', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
   await filter();
   const found = await filter();
   return [
@@ -251,7 +257,7 @@ function lineOf({ id, token, domain }: SyncedDirectory): string {
 function patchOf({ id, token }: SyncedDirectory, group: string, op: string, people: readonly string[]): string {
   const Operations = [{ op, path: 'members', value: membersOf(people) }];
   const body = { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'], Operations };
-  return `PATCH ${id} ${token} /Groups/${group} ${JSON.stringify(body)}`;
+  return `PATCH ${token} /scim/v2/${id}/Groups/${group} ${JSON.stringify(body)}`;
 }
 
 /** How far one follower of the log is behind. */

@@ -173,7 +173,7 @@ async function radarAttempts({ ground, pace, suite }: Bench): Promise<readonly R
   });
   const file = await ground.fileOf('attempts', lines);
   const load = (): ReturnType<typeof loaded> =>
-    loaded(suite, { url: suite.url, script: 'post', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
+    loaded(suite, { url: suite.url, script: 'send', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
   await load();
   const result = await load();
   const what = `\`POST /radar/attempts\`, every control on, ${count(ATTEMPTS)} accounts and addresses, 32 connections`;

@@ -11,7 +11,7 @@ const MILLISECONDS = { us: 0.001, ms: 1, s: 1_000, m: 60_000 } as const;
 export interface Load {
   readonly url: string;
   /** Of bench/wrk, without its ending. */
-  readonly script: 'get' | 'post' | 'create' | 'mixed' | 'refresh' | 'codes' | 'events' | 'people' | 'scim';
+  readonly script: 'get' | 'send' | 'create' | 'mixed' | 'refresh' | 'codes' | 'events' | 'people';
   readonly arguments: readonly string[];
   readonly connections: number;
   readonly seconds: number;

@@ -9,7 +9,7 @@ import {
   deleteDirectoryUser,
   directoryUserDecider,
   eraseDirectoryUser,
-  tellOfGroup,
+  tellOfGroups,
   toPublicUser,
   type DirectoryUserEvent,
   type StoredDirectoryUser,
@@ -67,13 +67,24 @@ describe('a person of a directory', () => {
 
   it('is deleted once, and told nothing of afterwards', () => {
     given(created()).when(deleteDirectoryUser(undefined)).then(deleted);
-    given(created(), deleted).when(tellOfGroup(group, true)).thenNothing();
+    given(created(), deleted)
+      .when(tellOfGroups([{ group, isMember: true }]))
+      .thenNothing();
   });
 
   it('is told once of a group', () => {
-    given(created()).when(tellOfGroup(group, true)).then(added);
-    given(created(), added).when(tellOfGroup(group, false)).then(removed);
-    given(created()).when(tellOfGroup(group, false)).thenNothing();
+    given(created())
+      .when(tellOfGroups([{ group, isMember: true }]))
+      .then(added);
+    given(created(), added)
+      .when(tellOfGroups([{ group, isMember: false }]))
+      .then(removed);
+    given(created())
+      .when(tellOfGroups([{ group, isMember: false }]))
+      .thenNothing();
+    given(created())
+      .when(tellOfGroups([true, true].map((isMember) => ({ group, isMember }))))
+      .then(added);
   });
 
   it.each([

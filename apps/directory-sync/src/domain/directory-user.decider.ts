@@ -320,11 +320,17 @@ function recordEnd(id: string): Decide {
   return (state) => (state?.object === 'directory_user' ? [{ type: 'directory_user.ended', data: { id, directory_id: state.directory_id } }] : []);
 }
 
-/** Tells that the person joined a group, or left it; nothing where that was told, or the person is gone. */
-export function tellOfGroup(group: DirectoryGroup, isMember: boolean): Decide {
+/** Tells that the person joined groups, or left them, in this order; nothing where that was told, or the person is gone. */
+export function tellOfGroups(news: readonly { readonly group: DirectoryGroup; readonly isMember: boolean }[]): Decide {
   return (state) => {
-    if (state?.object !== 'directory_user' || state.told.includes(group.id) === isMember) return [];
-    return [{ type: isMember ? 'dsync.group.user_added' : 'dsync.group.user_removed', data: { directory_id: state.directory_id, group } }];
+    if (state?.object !== 'directory_user') return [];
+    const told = new Set(state.told);
+    return news.flatMap(({ group, isMember }) => {
+      if (told.has(group.id) === isMember) return [];
+      if (isMember) told.add(group.id);
+      else told.delete(group.id);
+      return [{ type: isMember ? 'dsync.group.user_added' : 'dsync.group.user_removed', data: { directory_id: state.directory_id, group } } as const];
+    });
   };
 }
 

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { DirectoryGroup } from '#libs/contracts/src/directories/directory-group';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
@@ -7,16 +8,29 @@ import { Clock } from '#libs/platform/src/clock';
 import { inTurns } from '#libs/platform/src/in-turns';
 import { systemContext } from '#libs/platform/src/system-context';
 import { directoryGroupDecider, toPublicGroup, type DirectoryGroupEvent } from '../domain/directory-group.decider.ts';
-import { directoryUserDecider, tellOfGroup, type DirectoryUserEvent } from '../domain/directory-user.decider.ts';
+import { directoryUserDecider, tellOfGroups, type DirectoryUserEvent } from '../domain/directory-user.decider.ts';
+import { slicesOf } from '../readers/group-members.ts';
 import { GroupCleaning } from './group-cleaning.ts';
 
+/** People who are told at once. */
 const PEOPLE_AT_ONCE = 64;
+/** Ids in the changes that are told of together. */
+const MOST_TOGETHER = 10_000;
+/** Of what one person is told at once: far less than an append takes. */
+const MOST_OF_PERSON = 50;
 
 type MembersChanged = FactOf<DirectoryGroupEvent, 'directory_group.members_changed'>;
 
+/** What one person is to be told, in the order in which it happened. */
+interface Told {
+  readonly environment: string;
+  readonly userId: string;
+  readonly news: { readonly group: DirectoryGroup; readonly isMember: boolean }[];
+}
+
 /**
  * Tells of each person who joined a group or left it, in the person's own stream: so nothing is told of anybody after their end. Asked again, it finds what was told. Who joined
- * while they were deleted is taken out.
+ * while they were deleted is taken out. Of several changes each person is told at once: providers write one group after the other, and the same people are in many.
  */
 @Injectable()
 export class TellOfGroupMembers implements Reaction<MembersChanged> {
@@ -29,20 +43,73 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
     private readonly clock: Clock,
   ) {}
 
-  async react({ data: { id, added, removed }, meta: { environment } }: Recorded<MembersChanged>): Promise<void> {
-    const group = await this.repository.load(directoryGroupDecider, environment, id);
-    // With the group nobody is told of its members.
-    if (group?.object !== 'directory_group') return;
-    const shown = toPublicGroup(group);
-    const gone: string[] = [];
-    const tell = async (userId: string, isMember: boolean): Promise<void> => {
+  react(event: Recorded<MembersChanged>): Promise<void> {
+    return this.tell([event]);
+  }
+
+  async reactTogether(events: readonly Recorded<MembersChanged>[]): Promise<void> {
+    let some: Recorded<MembersChanged>[] = [];
+    let ids = 0;
+    for (const event of events) {
+      const { added, removed } = event.data;
+      if (ids + added.length + removed.length > MOST_TOGETHER && some.length > 0) {
+        await this.tell(some);
+        [some, ids] = [[], 0];
+      }
+      some.push(event);
+      ids += added.length + removed.length;
+    }
+    await this.tell(some);
+  }
+
+  private async tell(events: readonly Recorded<MembersChanged>[]): Promise<void> {
+    const groups = await this.groupsOf(events);
+    const people = new Map<string, Told>();
+    for (const { data, meta } of events) {
+      const { environment } = meta;
+      const group = groups.get(`${environment} ${data.id}`);
+      // With the group nobody is told of its members.
+      if (group === undefined) continue;
+      for (const [ids, isMember] of [[data.removed, false] as const, [data.added, true] as const])
+        for (const userId of ids) {
+          const key = `${environment} ${userId}`;
+          const told = people.get(key) ?? { environment, userId, news: [] };
+          people.set(key, told);
+          told.news.push({ group, isMember });
+        }
+    }
+    const gone = new Map<string, { readonly environment: string; readonly groupId: string; readonly userIds: string[] }>();
+    await inTurns([...people.values()], PEOPLE_AT_ONCE, async ({ environment, userId, news }) => {
+      if (await this.tellOne(environment, userId, news)) return;
+      for (const { group, isMember } of news) {
+        const key = `${environment} ${group.id}`;
+        const left = gone.get(key) ?? { environment, groupId: group.id, userIds: [] };
+        gone.set(key, left);
+        if (isMember) left.userIds.push(userId);
+      }
+    });
+    for (const { environment, groupId, userIds } of gone.values())
+      if (userIds.length > 0) await this.cleaning.drop(environment, groupId, [...new Set(userIds)]);
+  }
+
+  /** False where that person is gone. */
+  private async tellOne(environment: string, userId: string, news: Told['news']): Promise<boolean> {
+    for (const some of slicesOf(news, MOST_OF_PERSON)) {
       const context = systemContext(environment, this.clock.now());
-      const { state } = await this.repository.transact(directoryUserDecider, context, userId, tellOfGroup(shown, isMember));
-      if (isMember && state?.object !== 'directory_user') gone.push(userId);
-    };
-    await inTurns(removed, PEOPLE_AT_ONCE, (userId) => tell(userId, false));
-    await inTurns(added, PEOPLE_AT_ONCE, (userId) => tell(userId, true));
-    if (gone.length > 0) await this.cleaning.drop(environment, id, gone);
+      const { state } = await this.repository.transact(directoryUserDecider, context, userId, tellOfGroups(some));
+      if (state?.object !== 'directory_user') return false;
+    }
+    return true;
+  }
+
+  /** Those that are there, as they are now. */
+  private async groupsOf(events: readonly Recorded<MembersChanged>[]): Promise<ReadonlyMap<string, DirectoryGroup>> {
+    const wanted = new Map(events.map(({ data: { id }, meta: { environment } }) => [`${environment} ${id}`, { environment, id }]));
+    const found = await inTurns([...wanted], PEOPLE_AT_ONCE, async ([key, { environment, id }]) => {
+      const group = await this.repository.load(directoryGroupDecider, environment, id);
+      return group?.object === 'directory_group' ? [[key, toPublicGroup(group)] as const] : [];
+    });
+    return new Map(found.flat());
   }
 }
 

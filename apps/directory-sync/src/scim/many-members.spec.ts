@@ -1,8 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { DirectoryGroup } from '#libs/contracts/src/directories/directory-group';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import type { Appended, NewEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { tableOf, type PrimaryView } from '#libs/event-sourcing/src/views/view';
@@ -13,10 +15,11 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
-import { changeDirectoryGroup, directoryGroupDecider, type MembersChanged } from '../domain/directory-group.decider.ts';
+import { changeDirectoryGroup, directoryGroupDecider, type DirectoryGroupEvent, type MembersChanged } from '../domain/directory-group.decider.ts';
 import { createDirectoryUser, directoryUserDecider } from '../domain/directory-user.decider.ts';
 import type { StoredDirectory } from '../domain/directory.decider.ts';
 import { GroupCleaning } from '../people/group-cleaning.ts';
+import { TellOfGroupMembers } from '../people/member.reactions.ts';
 import { GroupMembers } from '../readers/group-members.ts';
 import { directoryGroupMembersView, directoryGroupsView } from '../views/directory-groups.view.ts';
 import { directoryUsersView } from '../views/directory-users.view.ts';
@@ -49,58 +52,53 @@ class SmallRecords extends ScimGroups {
   protected override readonly mostInRecord = 2;
 }
 
+let folder: string;
+let storage: LmdbStorage;
+let events: Watched;
+let repository: LogRepository;
+let members: GroupMembers;
+let groups: SmallRecords;
+let cleaning: GroupCleaning;
+let people: readonly string[];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'many-members-'));
+  storage = await LmdbStorage.open({ directory: folder });
+  events = new Watched(storage);
+  const readModels = new LmdbReadModels(storage);
+  repository = new LogRepository(events, readModels, new Naming(Buffer.alloc(32, 1)), clock, log);
+  for (const view of [directoryUsersView, directoryGroupsView] as const) repository.registerPrimaryView(view as unknown as PrimaryView<unknown, never>);
+  readModels.table(tableOf(directoryGroupMembersView));
+  members = new GroupMembers(repository, events, readModels);
+  cleaning = new GroupCleaning(repository, members, clock, readModels);
+  groups = new SmallRecords(repository, members, cleaning, clock, new LmdbShortLived(storage, clock), readModels);
+  people = await Promise.all(
+    Array.from({ length: 7 }, async (_, index) => {
+      const made = context();
+      const id = `directory_user_${made.commandId}`;
+      await repository.transact(directoryUserDecider, made, id, createDirectoryUser(directory, { userName: `person-${index}` }));
+      return id;
+    }),
+  );
+});
+afterEach(async () => {
+  await storage.close();
+  await rm(folder, { recursive: true });
+});
+
+function context(commandId = newCommandId(clock.now())): RequestContext {
+  const now = clock.now();
+  return {
+    environment: ENVIRONMENT,
+    actor: { id: 'key_1', source: 'api', name: null },
+    requestId: 'request_1',
+    commandId,
+    deadline: now + 10_000,
+    receipt: {},
+  };
+}
+
 describe('a change of more members than one record takes', () => {
-  let folder: string;
-  let storage: LmdbStorage;
-  let events: Watched;
-  let repository: LogRepository;
-  let members: GroupMembers;
-  let groups: SmallRecords;
-  let people: readonly string[];
-
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'many-members-'));
-    storage = await LmdbStorage.open({ directory: folder });
-    events = new Watched(storage);
-    const readModels = new LmdbReadModels(storage);
-    repository = new LogRepository(events, readModels, new Naming(Buffer.alloc(32, 1)), clock, log);
-    for (const view of [directoryUsersView, directoryGroupsView] as const) repository.registerPrimaryView(view as unknown as PrimaryView<unknown, never>);
-    readModels.table(tableOf(directoryGroupMembersView));
-    members = new GroupMembers(repository, events, readModels);
-    groups = new SmallRecords(
-      repository,
-      members,
-      new GroupCleaning(repository, members, clock, readModels),
-      clock,
-      new LmdbShortLived(storage, clock),
-      readModels,
-    );
-    people = await Promise.all(
-      Array.from({ length: 7 }, async (_, index) => {
-        const made = context();
-        const id = `directory_user_${made.commandId}`;
-        await repository.transact(directoryUserDecider, made, id, createDirectoryUser(directory, { userName: `person-${index}` }));
-        return id;
-      }),
-    );
-  });
-  afterEach(async () => {
-    await storage.close();
-    await rm(folder, { recursive: true });
-  });
-
-  function context(commandId = newCommandId(clock.now())): RequestContext {
-    const now = clock.now();
-    return {
-      environment: ENVIRONMENT,
-      actor: { id: 'key_1', source: 'api', name: null },
-      requestId: 'request_1',
-      commandId,
-      deadline: now + 10_000,
-      receipt: {},
-    };
-  }
-
   const sent = (ids: readonly string[], displayName = 'Everybody') => ({ displayName, members: ids.map((value) => ({ value })) });
   const membersOf = async (id: string) => [...(await members.all(ENVIRONMENT, id))].sort();
   const recordsOf = async (id: string) =>
@@ -154,5 +152,48 @@ describe('a change of more members than one record takes', () => {
     expect(await membersOf(id)).toHaveLength(4);
     await groups.create({ ...context(command), attempt: 2 }, directory, sent(people));
     expect(await membersOf(id)).toEqual([...people].sort());
+  });
+});
+
+describe('changes of members that are told of together', () => {
+  const toldOf = async (id: string) =>
+    (await events.read(`directory_user-${ENVIRONMENT}-${id}`)).flatMap(({ type, data, meta }) =>
+      type.startsWith('dsync.group.')
+        ? [{ told: `${type.slice('dsync.group.user_'.length)} ${(data as { readonly group: DirectoryGroup }).group.name}`, by: meta.commandId }]
+        : [],
+    );
+
+  it('are told to each person at once, in their order', async () => {
+    const [ada, bob] = people as [string, string];
+    const gone = `directory_user_${newCommandId(clock.now())}`;
+    const made = await Promise.all(['One', 'Two'].map((displayName) => groups.create(context(), directory, { displayName })));
+    const [one, two] = made.map(({ id }) => id) as [string, string];
+    const changed = (id: string, added: readonly string[], removed: readonly string[] = []) =>
+      ({ data: { id, directory_id: directory.id, added, removed }, meta: { environment: ENVIRONMENT } }) as unknown as Recorded<
+        FactOf<DirectoryGroupEvent, 'directory_group.members_changed'>
+      >;
+    await repository.transact(
+      directoryGroupDecider,
+      context(),
+      one,
+      changeDirectoryGroup(undefined, (attributes) => attributes, { version: 1, change: { added: [gone], removed: [] } }),
+    );
+    const changes = [
+      changed(one, [ada, gone]),
+      changed(two, [ada, bob]),
+      changed(one, [], [ada]),
+      changed(`directory_group_${newCommandId(clock.now())}`, [ada]),
+      changed(one, [ada, bob]),
+    ];
+    const telling = new TellOfGroupMembers(repository, cleaning, clock);
+    await telling.reactTogether(changes);
+    // Handed the last of them again, as after a kill.
+    await telling.reactTogether(changes.slice(3));
+    const told = await toldOf(ada);
+    expect(told.map((each) => each.told)).toEqual(['added One', 'added Two', 'removed One', 'added One']);
+    expect(new Set(told.map(({ by }) => by)).size).toBe(1);
+    expect((await toldOf(bob)).map((each) => each.told)).toEqual(['added Two', 'added One']);
+    // Whoever joined while they were deleted is taken out.
+    expect(await members.all(ENVIRONMENT, one)).toEqual(new Set());
   });
 });
