@@ -81,6 +81,18 @@ export class RefreshFamilies {
     return this.entries.replace(read.sessionId, read, { environment: read.family.environment, ...family });
   }
 
+  /**
+   * The family of a session that has begun in this organization: where two chose at once, the log has one session, and the family may be what the other stored. One that has
+   * turned goes by its last refresh.
+   */
+  async settled(read: ReadFamily, organization_id: string | null): Promise<ReadFamily> {
+    const { family } = read;
+    const hasTurned = family.generation > 0 || family.rotations.length > 0;
+    if (hasTurned || family.organization_id === organization_id) return read;
+    await this.replace(read, { ...family, organization_id });
+    return (await this.read(family.environment, read.sessionId)) ?? read;
+  }
+
   /** The environment of a session, by its id alone; null where it has ended, or never was. */
   async environmentOf(sessionId: string): Promise<string | null> {
     return (await this.entries.get(sessionId))?.value.environment ?? null;

@@ -69,6 +69,8 @@ export class SessionBeginnings {
     const decision = factor === null ? beginSession(session) : proveFactor(factor, about, session);
     const { state } = await this.repository.transact(sessionDecider, context, sessionId, decision);
     if (state?.object !== 'session') throw invalidPendingToken();
+    // Another choice of the same sign-in was faster: it has begun, elsewhere than is asked for here.
+    if (state.organization_id !== organizationId) throw invalidPendingToken();
     const outdated = await this.outdatedBy(context, user.id, state);
     if (outdated !== null) {
       await this.sessions.end(context, sessionId, outdated);
@@ -77,15 +79,18 @@ export class SessionBeginnings {
     // The time that the answer tells.
     this.stamps.record(LAST_SIGN_IN, environment, user.id, Date.parse(state.created_at));
     await this.risk.signedIn(context, client, user);
-    return this.authentications.answer(context, { user, session: state, membership, claims, read, generation: read.family.generation });
+    const settled = await this.families.settled(read, organizationId);
+    return this.authentications.answer(context, { user, session: state, membership, claims, read: settled, generation: settled.family.generation });
   }
 
-  /** A client that heard no answer asks again, and gets the session that began. */
-  async begunBefore(context: RequestContext, session: StoredSession, { user, client, holdsFactor }: Progress): Promise<Authentication> {
+  /** A client that heard no answer asks again, and gets the session that began; one that chose (`chosen`) another organization than that does not. */
+  async begunBefore(context: RequestContext, session: StoredSession, { user, client, chosen, holdsFactor }: Progress): Promise<Authentication> {
     if (session.has_second_factor === true && !holdsFactor) throw invalidPendingToken();
-    const read = await this.families.read(context.environment, session.id);
+    if (chosen !== null && chosen !== session.organization_id) throw invalidPendingToken();
+    const stored = await this.families.read(context.environment, session.id);
     const isRepeat = mayBeAskedAgain(session, this.clock.now());
-    if (!isRepeat || read === null || outdatedBy(user, beginningOf(session)) !== null) throw invalidPendingToken();
+    if (!isRepeat || stored === null || outdatedBy(user, beginningOf(session)) !== null) throw invalidPendingToken();
+    const read = await this.families.settled(stored, session.organization_id);
     const { organization_id } = read.family;
     const membership = organization_id === null ? null : await this.people.membership(context, user.id, organization_id);
     // Whoever left the organization since is signed in no more.

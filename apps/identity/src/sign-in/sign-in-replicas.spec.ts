@@ -208,6 +208,20 @@ describe('sign-in through two gateways', () => {
       expect(sessionOf(await choose(other).expect(200))).toBe(sessions[0]);
     });
 
+    it('lets in whoever chooses one organization, and nobody who chooses another at the same time elsewhere', async () => {
+      const { id, email } = await user();
+      const chosen = [await organization(), await organization()] as const;
+      for (const each of chosen) await join(each, id);
+      const { body } = await withCode(one, email, await codeFor(email));
+      const shown = { grant_type: urn('organization-selection'), pending_authentication_token: body.pending_authentication_token };
+      const answers = await byTurns(4, (at, turn) => ask(at, { ...shown, organization_id: chosen[turn % 2] }));
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 400, 400]);
+      const let_in = answers.flatMap(({ status, body: answer }) => (status === 200 ? [answer] : []));
+      expect(new Set(let_in.map((answer) => `${sessionOf(answer)} ${answer.organization_id}`)).size).toBe(1);
+      expect(await sessionsBegun(id)).toBe(1);
+      expect((await refresh(other, let_in[0].refresh_token).expect(200)).organization_id).toBe(let_in[0].organization_id);
+    });
+
     it('goes on at the other with a second factor, of which a code works once for both', async () => {
       const { id, email } = await user();
       const { totp, id: factor } = await one.post(`${FACTORS}/enroll`, { type: 'totp', totp_issuer: 'Acme', totp_user: 'ada', user_id: id }).expect(201);

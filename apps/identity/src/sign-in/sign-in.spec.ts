@@ -435,6 +435,30 @@ describe('a pending authentication', () => {
     await choose(token, one).expect(400, { code: 'invalid_pending_authentication_token' });
   });
 
+  it('begins its session in the organization that was chosen first: another one meets a token that is spent', async () => {
+    const { token, one, two } = await pendingOf();
+    const first = await choose(token, one).expect(200);
+    await choose(token, two).expect(400, { code: 'invalid_pending_authentication_token' });
+    const again = await choose(token, one).expect(200);
+    expect([sessionOf(again), again.organization_id, claimsOf(again.access_token)['org_id']]).toEqual([sessionOf(first), one, one]);
+    expect((await refresh(again.refresh_token).expect(200)).organization_id).toBe(one);
+  });
+
+  it('lets one of two in that choose at once, and into what it chose', async () => {
+    for (let round = 0; round < 3; round++) {
+      const { id, token, one, two } = await pendingOf();
+      const answers = await Promise.all([choose(token, one), choose(token, two)]);
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 400]);
+      const place = answers.findIndex(({ status }) => status === 200);
+      const [{ body: let_in }, { body: refused }] = [answers[place]!, answers[1 - place]!];
+      const chosen = [one, two][place];
+      expect(refused).toMatchObject({ code: 'invalid_pending_authentication_token' });
+      expect([let_in.organization_id, claimsOf(let_in.access_token)['org_id']]).toEqual([chosen, chosen]);
+      expect((await refresh(let_in.refresh_token).expect(200)).organization_id).toBe(chosen);
+      expect((await suite.get(`${USERS}/${id}/sessions`).expect(200)).data).toMatchObject([{ id: sessionOf(let_in), organization_id: chosen }]);
+    }
+  });
+
   it('ends with its user', async () => {
     const { id, token, one } = await pendingOf();
     await suite.delete(`${USERS}/${id}`).expect(200);

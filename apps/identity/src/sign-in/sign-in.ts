@@ -71,7 +71,7 @@ export class SignIn {
     const chosen = progress.chosen ?? invitation?.organization_id ?? null;
     const { environment } = context;
     const before = await this.sessions.state(environment, sessionId);
-    if (before?.object === 'session') return this.beginnings.begunBefore(context, before, progress);
+    if (before?.object === 'session') return this.beginnings.begunBefore(context, before, { ...progress, chosen });
     if (before !== null && before.object !== 'sign_in') throw invalidPendingToken();
     // A code that a browser carries names a sign-in that may have begun before a reset.
     if (before !== null && outdatedBy(user, beginningOf(before)) !== null) throw invalidPendingToken();

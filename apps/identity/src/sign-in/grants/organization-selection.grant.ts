@@ -24,10 +24,11 @@ export class OrganizationSelectionGrant implements Grant<'organization_id' | 'pe
     { context, organization_id, pending_authentication_token: token }: Given<'organization_id' | 'pending_authentication_token'>,
     client: SignInClient,
   ): Promise<Proof> {
-    const { pending, user } = await this.continued.require(context, client, token);
+    const { pending, user, begun } = await this.continued.require(context, client, token);
     if ((await this.people.membership(context, user.id, organization_id)) === null)
       throw new DomainError('invalid', 'invalid_organization_id', 'The user is no active member of this organization.');
-    await this.pending.choose(token, organization_id);
+    // Where the session has begun, nothing is chosen any more.
+    if (begun !== null) await this.pending.choose(token, organization_id);
     return { ...proofOf(pending, token), user, factor: null, chosen: organization_id };
   }
 }
