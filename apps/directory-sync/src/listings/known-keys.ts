@@ -4,6 +4,8 @@ const HASH_BYTES = 16;
 /** Entries whose hashes lie in one piece of memory. */
 const SEGMENT = 65_536;
 const FIRST_SLOTS = 1_024;
+/** The beginning of the hash of what is being looked for. */
+const DIGEST = Buffer.alloc(HASH_BYTES);
 
 /** Texts that were met, numbered in the order of their coming: by their hashes, in 24 to 32 bytes each, since there may be a million of them. */
 export class KnownKeys {
@@ -14,13 +16,12 @@ export class KnownKeys {
 
   /** The number of a text, and whether it is met for the first time. */
   add(text: string): { readonly ordinal: number; readonly isNew: boolean } {
-    const digest = digestOf(text);
-    const slot = this.slotOf(digest);
+    const slot = this.slotOf(text);
     const found = this.slots[slot]!;
     if (found !== 0) return { ordinal: found - 1, isNew: false };
     const ordinal = this.size++;
     if (ordinal % SEGMENT === 0) this.segments.push(Buffer.allocUnsafe(SEGMENT * HASH_BYTES));
-    digest.copy(this.segments.at(-1)!, (ordinal % SEGMENT) * HASH_BYTES, 0, HASH_BYTES);
+    DIGEST.copy(this.segments.at(-1)!, (ordinal % SEGMENT) * HASH_BYTES);
     this.slots[slot] = ordinal + 1;
     if (this.size * 2 > this.slots.length) this.grow();
     return { ordinal, isNew: true };
@@ -28,21 +29,24 @@ export class KnownKeys {
 
   /** Its number; null where it was not met. */
   find(text: string): number | null {
-    const found = this.slots[this.slotOf(digestOf(text))]!;
+    const found = this.slots[this.slotOf(text)]!;
     return found === 0 ? null : found - 1;
   }
 
-  private slotOf(digest: Buffer): number {
+  /** Where it is, or where it would be put; its hash is in `DIGEST` until the next is looked for. */
+  private slotOf(text: string): number {
+    // As a text: each buffer of its own would take five times as long, and memory outside of the heap.
+    DIGEST.write(hash('sha256', text, 'binary'), 0, HASH_BYTES, 'latin1');
     const mask = this.slots.length - 1;
-    for (let slot = digest.readUInt32LE(0) & mask; ; slot = (slot + 1) & mask) {
+    for (let slot = DIGEST.readUInt32LE(0) & mask; ; slot = (slot + 1) & mask) {
       const found = this.slots[slot]!;
-      if (found === 0 || this.isAt(found - 1, digest)) return slot;
+      if (found === 0 || this.isAt(found - 1)) return slot;
     }
   }
 
-  private isAt(ordinal: number, digest: Buffer): boolean {
+  private isAt(ordinal: number): boolean {
     const from = (ordinal % SEGMENT) * HASH_BYTES;
-    return this.segments[Math.floor(ordinal / SEGMENT)]!.compare(digest, 0, HASH_BYTES, from, from + HASH_BYTES) === 0;
+    return this.segments[Math.floor(ordinal / SEGMENT)]!.compare(DIGEST, 0, HASH_BYTES, from, from + HASH_BYTES) === 0;
   }
 
   private grow(): void {
@@ -54,10 +58,6 @@ export class KnownKeys {
       this.slots[slot] = ordinal + 1;
     }
   }
-}
-
-function digestOf(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
 }
 
 /** Texts of one length by number, as they are written in ASCII. */

@@ -32,8 +32,9 @@ export function createdId(run: StoredRun, prefix: string, ordinal: number): stri
 /** The time of the run, then what is numbered in its order: rows that come in the order of their ids cost a fraction of others. What is random follows from the run and what it is for. */
 function commandIdOf({ id }: StoredRun, what: string, ordinal: number | string): string {
   const isNumbered = typeof ordinal === 'number';
-  const digest = hash('sha256', isNumbered ? `${id} ${what}` : `${id} ${what} ${ordinal}`, 'buffer');
-  const random = Array.from(digest.subarray(0, RANDOM_LENGTH), (byte) => BASE_32[byte % BASE_32.length]!).join('');
+  const digest = hash('sha256', isNumbered ? `${id} ${what}` : `${id} ${what} ${ordinal}`, 'binary');
+  let random = '';
+  for (let place = 0; place < RANDOM_LENGTH; place++) random += BASE_32[digest.charCodeAt(place) % BASE_32.length]!;
   return `${id.slice(-26, -16)}${isNumbered ? numbered(ordinal) : ''}${random.slice(isNumbered ? NUMBER_LENGTH : 0)}0000`;
 }
 

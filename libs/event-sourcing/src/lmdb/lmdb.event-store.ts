@@ -8,6 +8,7 @@ import { bufferKeys, HIGHEST_KEY, LAST_NUMBER, LOWEST_KEY, NUMBER_BYTES, numberK
 import type { LogStorage } from '#libs/platform/src/storage/log-storage';
 import { appendBytes } from '../log/append-bytes.ts';
 import {
+  type Append,
   type Appended,
   AppendTooLarge,
   EventStore,
@@ -160,6 +161,19 @@ export class LmdbEventStore extends EventStore {
     else this.pending.set(stream, slots);
     await this.flushed(slots);
     return { version, position: textOf(position) };
+  }
+
+  override get appendsTogether(): boolean {
+    return true;
+  }
+
+  override async appendTogether(appends: readonly Append[]): Promise<readonly Appended[]> {
+    const outrun = appends.find(({ stream, expectedVersion }) => this.headOf(stream).version !== expectedVersion);
+    if (outrun !== undefined) throw new WrongVersion(outrun.stream, outrun.expectedVersion);
+    // Each puts what it has before it first waits: all is one transaction.
+    const running = appends.map(({ stream, expectedVersion, events }) => this.append(stream, expectedVersion, events));
+    await Promise.allSettled(running);
+    return Promise.all(running);
   }
 
   async head(): Promise<Position> {

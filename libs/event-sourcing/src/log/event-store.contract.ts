@@ -224,6 +224,26 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
       expect(await store.read('thing-1')).toHaveLength(1);
     });
 
+    it('appends to several streams as one, where it can: all of it in this order, or nothing', async () => {
+      const [first, second, third] = [newEvent(), newEvent(), newEvent()];
+      const both = [
+        { stream: 'claim-1', expectedVersion: 0, events: [first] },
+        { stream: 'thing-1', expectedVersion: 0, events: [second, third] },
+      ];
+      // Whoever asks has been told that it cannot.
+      if (!store.appendsTogether) return;
+      await store.append('thing-1', 0, [newEvent()]);
+      await expect(store.appendTogether(both)).rejects.toBeInstanceOf(WrongVersion);
+      expect(await store.read('claim-1')).toEqual([]);
+      const there = both.map((append, index) => ({ ...append, expectedVersion: index }));
+      const [claim, facts] = await store.appendTogether(there);
+      expect([claim!.version, facts!.version]).toEqual([1, 3]);
+      expect(claim!.position < facts!.position).toBe(true);
+      expect(await store.head()).toBe(facts!.position);
+      await reopen();
+      expect(idsOf(await take(store, 4)).slice(1)).toEqual([first.id, second.id, third.id]);
+    });
+
     it('lets one of two racing appends win', async () => {
       for (let version = 0; version < 10; version++) {
         const rivals = Array.from({ length: 8 }, () => newEvent());

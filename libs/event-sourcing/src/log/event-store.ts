@@ -71,6 +71,13 @@ export interface Appended {
   readonly position: Position;
 }
 
+/** What `append` is given. */
+export interface Append {
+  readonly stream: string;
+  readonly expectedVersion: number;
+  readonly events: readonly NewEvent[];
+}
+
 /** Another append reached the stream first: load again and decide again. */
 export class WrongVersion extends Error {
   constructor(
@@ -130,6 +137,16 @@ export abstract class EventStore {
    * @throws WrongVersion when the stream is elsewhere; AppendTooLarge
    */
   abstract append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended>;
+
+  /** Whether `appendTogether` is there for whoever would else append one after the other: only where one process writes everything. */
+  get appendsTogether(): boolean {
+    return false;
+  }
+
+  /** As `append`, to several streams: all of it in this order, or nothing. @throws as `append` */
+  appendTogether(_appends: readonly Append[]): Promise<readonly Appended[]> {
+    throw new Error('This log takes appends one by one.');
+  }
 
   /** The position of the last event on disk, as it stands after the call; START for an empty log. */
   abstract head(): Promise<Position>;

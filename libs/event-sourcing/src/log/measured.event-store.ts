@@ -1,5 +1,5 @@
 import type { Metrics } from '#libs/platform/src/metrics';
-import { type Appended, EventStore, type LooksInto, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
+import { type Append, type Appended, EventStore, type LooksInto, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
 
 /** Tells how long it takes until an append is durable: what every write waits for. */
 export class MeasuredEventStore extends EventStore {
@@ -15,16 +15,16 @@ export class MeasuredEventStore extends EventStore {
     this.failures = metrics.counter({ name: 'append_failures_total', help: 'Appends that met a conflict or an error.' });
   }
 
-  async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
-    const began = performance.now();
-    try {
-      const appended = await this.store.append(stream, expectedVersion, events);
-      this.duration.observe((performance.now() - began) / 1_000);
-      return appended;
-    } catch (error) {
-      this.failures.inc();
-      throw error;
-    }
+  append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
+    return this.measured(() => this.store.append(stream, expectedVersion, events));
+  }
+
+  override get appendsTogether(): boolean {
+    return this.store.appendsTogether;
+  }
+
+  override appendTogether(appends: readonly Append[]): Promise<readonly Appended[]> {
+    return this.measured(() => this.store.appendTogether(appends));
   }
 
   read(stream: string, from?: number): Promise<readonly RecordedEvent[]> {
@@ -45,5 +45,17 @@ export class MeasuredEventStore extends EventStore {
 
   subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     return this.store.subscribe(after, signal, looksInto);
+  }
+
+  private async measured<Result>(append: () => Promise<Result>): Promise<Result> {
+    const began = performance.now();
+    try {
+      const appended = await append();
+      this.duration.observe((performance.now() - began) / 1_000);
+      return appended;
+    } catch (error) {
+      this.failures.inc();
+      throw error;
+    }
   }
 }

@@ -1,6 +1,6 @@
 import type { EventShapes, Upcast, Upcastable } from '#libs/contracts/src/shapes';
 import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
-import { EventStore, type Appended, type LooksInto, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
+import { EventStore, type Append, type Appended, type LooksInto, type NewEvent, type Position, type RecordedEvent } from './event-store.ts';
 import { withContent, UnreadableRecord } from './lazy-record.ts';
 
 /** The shapes of several resources together. @throws Error where two speak of one event, or one is to be written that nobody reads */
@@ -92,12 +92,15 @@ export class UpcastingEventStore extends EventStore {
   }
 
   append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
-    const isAffected = events.some(({ type }) => this.upcasts.has(type));
-    return this.events.append(
-      stream,
-      expectedVersion,
-      isAffected ? events.map((event) => ({ ...event, shape: writtenShape(this.shapes, event.type) })) : events,
-    );
+    return this.events.append(stream, expectedVersion, this.asWritten(events));
+  }
+
+  override get appendsTogether(): boolean {
+    return this.events.appendsTogether;
+  }
+
+  override appendTogether(appends: readonly Append[]): Promise<readonly Appended[]> {
+    return this.events.appendTogether(appends.map((append) => ({ ...append, events: this.asWritten(append.events) })));
   }
 
   head(): Promise<Position> {
@@ -106,6 +109,11 @@ export class UpcastingEventStore extends EventStore {
 
   async *subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     for await (const batch of this.events.subscribe(after, signal, looksInto)) yield* parted(this.upToDate(batch));
+  }
+
+  private asWritten(events: readonly NewEvent[]): readonly NewEvent[] {
+    const isAffected = events.some(({ type }) => this.upcasts.has(type));
+    return isAffected ? events.map((event) => ({ ...event, shape: writtenShape(this.shapes, event.type) })) : events;
   }
 
   private shapeOf(type: string): number {

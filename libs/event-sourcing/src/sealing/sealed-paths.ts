@@ -21,6 +21,11 @@ export function replacedAt<Value>(value: Value, paths: readonly Path[], replace:
   return replacedIn(value, treeOf(paths), '', replace) as Value;
 }
 
+/** Whether anything stands where one of the paths leads. */
+export function isAnythingAt(value: unknown, paths: readonly Path[]): boolean {
+  return isAnythingIn(value, treeOf(paths));
+}
+
 /** A copy that leaves out what the paths name. */
 export function without<Value extends object>(value: Value, paths: readonly Path[]): Value {
   const copy = structuredClone(value);
@@ -59,6 +64,17 @@ function replacedIn(value: unknown, tree: PathTree, above: string, replace: Repl
 function replacedBy(value: unknown, below: Path | PathTree, at: string, replace: Replace): unknown {
   if (value === null || value === undefined) return value;
   return typeof below === 'string' ? replace(value, at, below) : replacedIn(value, below, `${at}.`, replace);
+}
+
+function isAnythingIn(value: unknown, tree: PathTree): boolean {
+  const isBelow = (each: unknown, below: Path | PathTree): boolean =>
+    each !== null && each !== undefined && (typeof below === 'string' || isAnythingIn(each, below));
+  if (Array.isArray(value)) {
+    const item = tree[EVERY_ITEM];
+    return item !== undefined && value.some((each) => isBelow(each, item));
+  }
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.keys(tree).some((name) => Object.hasOwn(value, name) && isBelow((value as Record<string, unknown>)[name], tree[name]!));
 }
 
 function treeOf(paths: readonly Path[]): PathTree {

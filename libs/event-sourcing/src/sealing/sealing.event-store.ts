@@ -1,14 +1,23 @@
 import { isUnavailable } from '#libs/platform/src/domain-error';
-import { EventStore, type Appended, type LooksInto, type NewEvent, type Position, type RecordedEvent, type SealedPart } from '../log/event-store.ts';
+import {
+  EventStore,
+  type Append,
+  type Appended,
+  type LooksInto,
+  type NewEvent,
+  type Position,
+  type RecordedEvent,
+  type SealedPart,
+} from '../log/event-store.ts';
 import { UnopenedRecord, UnreadableRecord, withContent } from '../log/lazy-record.ts';
 import { environmentOf } from '../log/naming.ts';
 import { mustSayWhatIsSealed, sealedIn } from './former-sealing.ts';
 import { purposeOf } from './holders.ts';
-import { JustSealed } from './just-sealed.ts';
+import { JustSealed, type ValuePlace } from './just-sealed.ts';
 import { HolderErased, KeyDestroyed, KeyMissing, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type KeyStore } from './key-store.ts';
 import type { MarkedFieldsOf } from './marked-fields.ts';
 import { originPurpose, sealedOrigin } from './origins.ts';
-import { covers, lasting, replacedAt, type Path } from './sealed-paths.ts';
+import { covers, isAnythingAt, lasting, replacedAt, type Path } from './sealed-paths.ts';
 import { isSealed, isSealedWith, openText, sealText } from './vault.ts';
 
 /**
@@ -44,17 +53,15 @@ export class SealingEventStore extends EventStore {
 
   /** Sealed text differs at every attempt; a repeat is told by its ids. @throws Error for what is marked and not sealed; HolderErased for personal fields of who was */
   async append(stream: string, expectedVersion: number, events: readonly NewEvent[]): Promise<Appended> {
-    for (const event of events) this.refuseInClear(event);
-    const isAffected = events.some(({ type, sealed, meta }) => sealed !== undefined || meta.origin !== undefined || mustSayWhatIsSealed(type));
-    if (!isAffected) return this.events.append(stream, expectedVersion, events);
-    const given = await Promise.all(events.map((event) => this.withSealedOrigin(stream, event)));
-    const holders = new Set(events.flatMap(({ sealed = [], ...event }) => sealed.filter((part) => holds(event, part.fields)).map(({ of }) => of)));
-    const keys = new Map(await Promise.all([...holders].map(async (holder) => [holder, await this.keyFor(holder, stream, expectedVersion)] as const)));
-    return this.events.append(
-      stream,
-      expectedVersion,
-      given.map((event) => sealedBy(stream, event, keys, this.justSealed)),
-    );
+    return this.events.append(stream, expectedVersion, await this.sealedFor({ stream, expectedVersion, events }));
+  }
+
+  override get appendsTogether(): boolean {
+    return this.events.appendsTogether;
+  }
+
+  override async appendTogether(appends: readonly Append[]): Promise<readonly Appended[]> {
+    return this.events.appendTogether(await Promise.all(appends.map(async (append) => ({ ...append, events: await this.sealedFor(append) }))));
   }
 
   head(): Promise<Position> {
@@ -63,6 +70,16 @@ export class SealingEventStore extends EventStore {
 
   async *subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     for await (const batch of this.events.subscribe(after, signal)) yield this.inClear(batch, looksInto);
+  }
+
+  private async sealedFor({ stream, expectedVersion, events }: Append): Promise<readonly NewEvent[]> {
+    for (const event of events) this.refuseInClear(event);
+    const isAffected = events.some(({ type, sealed, meta }) => sealed !== undefined || meta.origin !== undefined || mustSayWhatIsSealed(type));
+    if (!isAffected) return events;
+    const given = await Promise.all(events.map((event) => this.withSealedOrigin(stream, event)));
+    const holders = new Set(events.flatMap(({ sealed = [], ...event }) => sealed.filter((part) => holds(event, part.fields)).map(({ of }) => of)));
+    const keys = new Map(await Promise.all([...holders].map(async (holder) => [holder, await this.keyFor(holder, stream, expectedVersion)] as const)));
+    return given.map((event) => sealedBy(stream, event, keys, this.justSealed));
   }
 
   /** Opens stored records with one question to the keys, which is about those that somebody looks into. One whose key is not there throws when somebody does. */
@@ -108,16 +125,16 @@ export class SealingEventStore extends EventStore {
   /** What contracts mark, and nobody has sealed, must not lie in the log for ever. */
   private refuseInClear({ type, data, subject, sealed = [] }: NewEvent): void {
     const { personal, secret } = this.marked(type);
-    if (personal.length + secret.length === 0) return;
-    replacedAt({ data, subject }, inHalves(personal), (value, _at, path) => {
-      if (!sealed.some(({ fields }) => fields.includes(path) || covers(fields, path)))
+    const open = personal.length === 0 ? personal : openAmong(inHalves(personal), sealed);
+    if (open.length > 0)
+      replacedAt({ data, subject }, open, (_value, _at, path) => {
         throw new Error(`${type} holds ${path} in clear: its decider has to declare whose it is.`);
-      return value;
-    });
-    replacedAt({ data, subject }, inHalves(secret), (value, _at, path) => {
-      if (!isSealed(value)) throw new Error(`${type} holds the secret ${path} in clear: it has to be sealed before it is decided on.`);
-      return value;
-    });
+      });
+    if (secret.length > 0)
+      replacedAt({ data, subject }, inHalves(secret), (value, _at, path) => {
+        if (!isSealed(value)) throw new Error(`${type} holds the secret ${path} in clear: it has to be sealed before it is decided on.`);
+        return value;
+      });
   }
 
   /** @throws what keeps one of them from being read */
@@ -153,7 +170,9 @@ export class SealingEventStore extends EventStore {
     const environment = environmentOf(record.stream);
     const openOne = ({ of, fields }: SealedPart, content: object): object => {
       const purpose = purposeOf(of, environment);
-      return replacedAt(content, fields, (value, at) => openedValue(purpose, found.get(purpose), bindingOf(record.stream, record, at), value, this.justSealed));
+      return replacedAt(content, fields, (value, at) =>
+        openedValue(purpose, found.get(purpose), { stream: record.stream, id: record.id, at }, value, this.justSealed),
+      );
     };
     const openAll = (content: object): object => parts.reduce((half, part) => openOne(part, half), content);
     const opened = withContent(record.sealed === undefined ? { ...record, sealed: parts } : record, {
@@ -201,14 +220,24 @@ function inHalves(paths: readonly Path[]): readonly Path[] {
   return known;
 }
 
+/** By lists that last: of paths that are marked, and of what is sealed. */
+const openPaths = new WeakMap<readonly Path[], WeakMap<readonly Path[], readonly Path[]>>();
+
+/** Those of these paths that none of the fields covers. Most events name the same fields each time. */
+function openAmong(paths: readonly Path[], sealed: readonly SealedPart[]): readonly Path[] {
+  const look = (): readonly Path[] => paths.filter((path) => !sealed.some(({ fields }) => covers(fields, path)));
+  if (sealed.length !== 1) return look();
+  const [{ fields }] = sealed as readonly [SealedPart];
+  let known = openPaths.get(paths);
+  if (known === undefined) openPaths.set(paths, (known = new WeakMap()));
+  let open = known.get(fields);
+  if (open === undefined) known.set(fields, (open = look()));
+  return open;
+}
+
 /** Whether any of these fields is there, and not null. */
 function holds({ data, subject }: Pick<NewEvent, 'data' | 'subject'>, fields: readonly Path[]): boolean {
-  let found = false;
-  replacedAt({ data, subject }, fields, (value) => {
-    found = true;
-    return value;
-  });
-  return found;
+  return isAnythingAt({ data, subject }, fields);
 }
 
 /** What it says to be sealed, sealed; and of that what was there. */
@@ -219,9 +248,10 @@ function sealedBy(stream: string, event: NewEvent, keys: ReadonlyMap<string, Dat
     const there = new Set<Path>();
     content = replacedAt(content, fields, (value, at, path) => {
       there.add(path);
-      const [binding, text] = [bindingOf(stream, event, at), JSON.stringify(value)];
-      const sealedText = sealText(keys.get(of)!, binding, text);
-      justSealed.remember(sealedText, binding, text);
+      const place: ValuePlace = { stream, id: event.id, at };
+      const text = JSON.stringify(value);
+      const sealedText = sealText(keys.get(of)!, bindingOf(place), text);
+      justSealed.remember(place, sealedText, text);
       return sealedText;
     });
     if (there.size > 0) sealed.push({ of, fields: fields.filter((path) => there.has(path)) });
@@ -230,16 +260,16 @@ function sealedBy(stream: string, event: NewEvent, keys: ReadonlyMap<string, Dat
 }
 
 /** @throws KeyMissing; what the keys answered instead of the key; Error where the value was moved or altered */
-function openedValue(purpose: KeyPurpose, key: FoundKey | Failure | undefined, binding: string, value: unknown, justSealed: JustSealed): unknown {
+function openedValue(purpose: KeyPurpose, key: FoundKey | Failure | undefined, place: ValuePlace, value: unknown, justSealed: JustSealed): unknown {
   if (key === 'erased') return null;
   if (key === undefined) throw new KeyMissing(purpose);
   if ('error' in key) throw key.error;
   // Of a restore that mixed keys and log: this one was made after the right one was lost.
   if (!isSealedWith(key, value as string)) throw new KeyMissing(purpose, 'is another one than this log was sealed with');
-  return JSON.parse(justSealed.take(value as string, binding) ?? openText(key, binding, value as string));
+  return JSON.parse(justSealed.take(place, value as string) ?? openText(key, bindingOf(place), value as string));
 }
 
 /** Where exactly a value lies: moved elsewhere, it does not open. */
-function bindingOf(stream: string, { id }: Pick<NewEvent, 'id'>, at: string): string {
+function bindingOf({ stream, id, at }: ValuePlace): string {
   return `${stream} ${id} ${at}`;
 }
