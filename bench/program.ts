@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { nodeFlags } from '#libs/testing/src/deployment/image';
 
 /** Found from dist/bench, where this file runs. */
 const BUILT = new URL('../', import.meta.url);
@@ -12,7 +13,8 @@ export class Program {
 
   /** `file` below dist; the environment holds nothing but `settings`. */
   constructor(file: string, settings: Readonly<Record<string, string>>, args: readonly string[] = []) {
-    this.child = spawn(process.execPath, [fileURLToPath(new URL(file, BUILT)), ...args], { env: { ...settings }, stdio: ['ignore', 'ignore', 'inherit'] });
+    const flags = file.startsWith('programs/') ? nodeFlags() : [];
+    this.child = spawn(process.execPath, [...flags, fileURLToPath(new URL(file, BUILT)), ...args], { env: { ...settings }, stdio: ['ignore', 'ignore', 'inherit'] });
   }
 
   get pid(): number {

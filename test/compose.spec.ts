@@ -9,7 +9,7 @@ import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
 import { AuthorizationSettings, EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import { requireSettings } from '#libs/runtime/src/required-settings';
 import { composeText, interpolatedCompose, mongodbUsers, type ComposeService } from '#libs/testing/src/deployment/compose';
-import { imageOfDockerfile } from '#libs/testing/src/deployment/image';
+import { imageOfDockerfile, nodeFlags } from '#libs/testing/src/deployment/image';
 import { eventstore } from '#libs/testing/src/engines/eventstore';
 import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
@@ -35,7 +35,7 @@ const bytesOf = (size: string): number => Number.parseInt(size) * (size.endsWith
 
 const apps = Object.entries(services).filter(([, { image }]) => image === 'gatehouse');
 const engines = Object.entries(services).filter(([, { image }]) => image !== 'gatehouse');
-const { NODE_ENV: _ofNode, ...ofImage } = imageOfDockerfile().variables;
+const { NODE_ENV: _mode, NODE_OPTIONS: _options, ...ofImage } = imageOfDockerfile().variables;
 const toldTo = ({ environment }: ComposeService): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries({ ...ofImage, ...environment }).map(([name, value]) => [name, String(value)]));
 
@@ -204,6 +204,13 @@ describe('the image', () => {
     expect(/^USER (\d+):(\d+)$/m.exec(dockerfile)?.[1]).toMatch(/^[1-9]/);
     expect(dockerfile).toMatch(/^ENTRYPOINT \["node", /m);
     expect(dockerfile).not.toMatch(/^(ENTRYPOINT|CMD) (?!\[)/m);
+  });
+
+  it('gives young objects as much room as `npm start` does', () => {
+    const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { readonly scripts: Readonly<Record<string, string>> };
+    expect(scripts['start']).toBe(`node ${nodeFlags().join(' ')} run.mjs start`);
+    const { status } = spawnSync(process.execPath, ['-e', ''], { env: { NODE_OPTIONS: nodeFlags().join(' ') } });
+    expect(status).toBe(0);
   });
 
   // From here on the build has to be there.

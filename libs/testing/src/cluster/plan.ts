@@ -4,6 +4,7 @@ import { modeOf, readSettings } from '#libs/platform/src/config/setting';
 import { GatewaySettings, PlatformSettings, TransportSettings } from '#libs/platform/src/config/settings';
 import { addressSetting } from '#libs/runtime/src/transport';
 import type { AppContainer } from '../deployment/app-container.ts';
+import { nodeFlags } from '../deployment/image.ts';
 import { freePort } from '../engines/free-port.ts';
 import { productProgram, ROOT } from '../process.ts';
 import { APPS, type App, type PlannedProcess } from './cluster-process.ts';
@@ -65,7 +66,7 @@ export function planned({ app, name, port, operationsPort, scimPort }: Placed, s
     operationsUrl: isApart ? `http://127.0.0.1:${operationsPort}` : url,
     scimUrl: `http://127.0.0.1:${scimPort}`,
     asked: {},
-    command: [process.execPath, join(ROOT, `dist/${productProgram(app, settings)}.js`)],
+    command: [process.execPath, ...nodeFlags(), join(ROOT, `dist/${productProgram(app, settings)}.js`)],
     variables: {
       ...(ANNOUNCING.includes(app) ? settings : withoutKafka(settings)),
       ...(isApart && { OPERATIONS_PORT: String(operationsPort) }),

@@ -20,7 +20,12 @@ export function imageOfDockerfile(): Image {
     variables: Object.fromEntries(
       said('ENV')
         .split(' ')
-        .map((pair) => pair.split('=') as [string, string]),
+        .map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
     ),
   };
+}
+
+/** What Node is told in the image, and by `npm start`: what is tried and measured without either runs as they do. */
+export function nodeFlags(): readonly string[] {
+  return imageOfDockerfile().variables['NODE_OPTIONS']!.split(' ');
 }
