@@ -14,7 +14,10 @@ export class Program {
   /** `file` below dist; the environment holds nothing but `settings`. */
   constructor(file: string, settings: Readonly<Record<string, string>>, args: readonly string[] = []) {
     const flags = file.startsWith('programs/') ? nodeFlags() : [];
-    this.child = spawn(process.execPath, [...flags, fileURLToPath(new URL(file, BUILT)), ...args], { env: { ...settings }, stdio: ['ignore', 'ignore', 'inherit'] });
+    this.child = spawn(process.execPath, [...flags, fileURLToPath(new URL(file, BUILT)), ...args], {
+      env: { ...settings },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
   }
 
   get pid(): number {
