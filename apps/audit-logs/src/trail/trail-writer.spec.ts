@@ -68,6 +68,8 @@ class SlowLog extends EventStore {
 
 /** Rows that come when they are let in. */
 class LateRows extends ReadModels {
+  /** Pages that were asked for. */
+  pages = 0;
   private opened: Promise<void> = Promise.resolve();
   private letIn: () => void = () => {};
 
@@ -81,6 +83,7 @@ class LateRows extends ReadModels {
     const write: Table<Row>['write'] = async (...args) => this.opened.then(() => table.write(...args));
     return new Proxy(table, {
       get: (target, name) => {
+        if (name === 'page') this.pages += 1;
         const value: unknown = name === 'write' ? write : Reflect.get(target, name);
         return typeof value === 'function' && name !== 'write' ? (value as (...args: unknown[]) => unknown).bind(target) : value;
       },
@@ -148,6 +151,22 @@ describe('whoever writes a trail', () => {
     await until(async () => (await reader.rows.checkpoint()) >= end);
     await writer().add(owner(), second);
     expect(await recorded()).toHaveLength(3);
+  });
+
+  it('looks for a new event in no row, and in rows for one that may have been recorded before what was read of the stream', async () => {
+    const one = writer();
+    const [first, ...others] = Array.from({ length: 120 }, () => event());
+    await one.add(owner(), first!);
+    await Promise.all(others.map((each) => one.add(owner(), each)));
+    const end = (await recorded()).at(-1)!.position;
+    await until(async () => (await reader.rows.checkpoint()) >= end);
+    rows.pages = 0;
+    await one.add(owner(), event());
+    expect(rows.pages).toBe(0);
+    await one.add(owner(), first!);
+    await writer().add(owner(), first!);
+    expect(rows.pages).toBe(2);
+    expect(await recorded()).toHaveLength(121);
   });
 
   it('looks again where another was faster', async () => {
