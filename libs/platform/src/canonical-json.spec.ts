@@ -22,6 +22,16 @@ describe('canonical JSON', () => {
     expect(canonicalJson({ b: [{ d: 1, c: -0 }], a: undefined })).toBe('{"b":[{"c":0,"d":1}]}');
   });
 
+  it('is the same whether its names are in order already or not', () => {
+    const ordered = { '-': 'a\\ud800', '1': [{ '10': 1, '9': 2 }], a: { b: null, c: [true, 'x"y', -0, 1e21] } };
+    const text = '{"-":"a\\\\ud800","1":[{"10":1,"9":2}],"a":{"b":null,"c":[true,"x\\"y",0,1e+21]}}';
+    expect(canonicalJson(ordered)).toBe(text);
+    const { '-': first, '1': second, a: third } = ordered;
+    expect(canonicalJson({ a: { c: third.c, b: third.b }, '1': second, '-': first })).toBe(text);
+    expect(canonicalJson({ a: { b: '😀', c: 'é' } })).toBe('{"a":{"b":"😀","c":"é"}}');
+    expect(canonicalJson({ a: new Date(0), b: undefined })).toBe('{"a":"1970-01-01T00:00:00.000Z"}');
+  });
+
   it('refuses what has no one form', () => {
     for (const lone of ['\ud800', 'a\udc00', '\ud800\ud800\udc00', '\udc00\ud800']) {
       expect(() => canonicalJson({ text: lone })).toThrow(NoCanonicalJson);

@@ -8,7 +8,9 @@ export class NoCanonicalJson extends RangeError {}
  * @throws NoCanonicalJson
  */
 export function canonicalJson(value: unknown): string {
-  const text = spelled(value);
+  const text = isInOrder(value) ? JSON.stringify(value) : spelled(value);
+  // So JSON.stringify spells half of a pair.
+  if (text?.includes('\\ud') === true) return spelled(value)!;
   if (text === undefined) throw new NoCanonicalJson('This is no value.');
   return text;
 }
@@ -19,4 +21,18 @@ function spelled(value: unknown): string | undefined {
   } catch (error) {
     throw new NoCanonicalJson((error as Error).message, { cause: error });
   }
+}
+
+/** Then JSON.stringify, which takes a third of the time, spells it in the one form: names stand as they are to be ordered, and there is nothing that it would leave out or replace. */
+function isInOrder(value: unknown): boolean {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true;
+  if (typeof value !== 'object') return Number.isFinite(value);
+  if (Array.isArray(value)) return value.every(isInOrder);
+  if ('toJSON' in value) return false;
+  let before = '';
+  for (const [name, each] of Object.entries(value)) {
+    if (name < before || !isInOrder(each)) return false;
+    before = name;
+  }
+  return true;
 }

@@ -18,5 +18,6 @@ export interface LeafFields {
 
 /** What a leaf is the hash of. */
 export function leafDataOf({ environment, organization_id, id, received_at, commitment }: LeafFields): string {
-  return canonicalJson({ v: 1, environment, organization_id, id, received_at, commitment });
+  // Canonical as it is: the names stand in their order, and what ids, times and commitments are made of has one spelling.
+  return JSON.stringify({ commitment, environment, id, organization_id, received_at, v: 1 });
 }
