@@ -6,13 +6,20 @@ import { notFound } from '#libs/platform/src/domain-error';
 import { contentOf, ReadModels, type Seeker, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import { monthOf } from '../domain/audit-month.decider.ts';
 import { AUDIT_TRAIL } from '../domain/audit-trail.decider.ts';
+import type { MonthKey } from '../sealing/month-key.ts';
 import { TrailKeys, type TrailKey, type TrailOwner } from '../sealing/trail-keys.ts';
 import { auditTrailView, ENDED, eventIdOf, isEvent, type AuditEventRow, type AuditTrailRow } from '../views/audit-trail.view.ts';
+
+/** Characters of content that are kept opened: pages next to each other share most of their events, and whoever looks at a list looks again. */
+const OPENED = 4 * 1024 * 1024;
 
 /** Events of trails as they are read, and whose trails there are. */
 @Injectable()
 export class TrailReader {
   readonly rows: Table<AuditTrailRow>;
+  /** By what it was sealed as; in memory no longer than the key, which is read again after a minute. */
+  private opened = new WeakMap<MonthKey, Map<string, string>>();
+  private openedLength = 0;
 
   constructor(
     private readonly keys: TrailKeys,
@@ -47,11 +54,28 @@ export class TrailReader {
 
   /** The content of an event; null where the key of its month is gone. @throws Error where the row was altered, or sealed with another key */
   openRow({ environment }: TrailOwner, rowId: string, [organization, , , receivedAt, , , sealed]: AuditEventRow, key: TrailKey): string | null {
+    const month = key.at(receivedAt);
+    const binding = `${streamName(AUDIT_TRAIL, environment, organization)} ${eventIdOf(rowId)}`;
+    const known = this.opened.get(month)?.get(binding + sealed);
+    if (known !== undefined) return known;
     try {
-      return key.at(receivedAt).open(`${streamName(AUDIT_TRAIL, environment, organization)} ${eventIdOf(rowId)}`, sealed);
+      const content = month.open(binding, sealed);
+      this.keep(month, binding + sealed, content);
+      return content;
     } catch (error) {
       if (monthOf(receivedAt) < key.firstMonth) return null;
       throw error;
     }
+  }
+
+  private keep(month: MonthKey, sealed: string, content: string): void {
+    this.openedLength += sealed.length + content.length;
+    if (this.openedLength > OPENED) {
+      this.opened = new WeakMap();
+      this.openedLength = sealed.length + content.length;
+    }
+    let ofMonth = this.opened.get(month);
+    if (ofMonth === undefined) this.opened.set(month, (ofMonth = new Map<string, string>()));
+    ofMonth.set(sealed, content);
   }
 }
