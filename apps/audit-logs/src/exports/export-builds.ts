@@ -22,9 +22,11 @@ import { Handover } from './handover.ts';
 
 type TrailRecord = Recorded<AuditTrailEvent>;
 
-/** Records that are read from the log before other work gets its turn. */
-const SLICE = 128;
-/** Slices that are written while the next is read. */
+/** Records that are read from the log before other work gets its turn: a request of somebody else takes eight turns or so, and waits in each of them. */
+const SLICE = 32;
+/** Events that the thread is given at once, or a few more. */
+const BATCH = 128;
+/** Batches that are written while the next is read. */
 const AHEAD = 3;
 /** As much as an event may come before, or after, it happened. */
 const EARLIEST_MS = 5 * 60_000;
@@ -151,9 +153,12 @@ export class ExportBuilds implements OnModuleDestroy {
     const isSought = filter === null ? () => true : soughtBy(filter, key);
     const { format, range_start, range_end } = made;
     const keptSince = await this.retention.retainedSince(owner, this.clock.now() + LOOK_UP_MS);
+    const batchOf = (records: readonly SealedRecord[], months: ReadonlyMap<Month, Uint8Array>): SealedBatch => {
+      return { stream, organization: owner.organization, format, filter, keys: [...months], records };
+    };
+    let records: SealedRecord[] = [];
+    let months = new Map<Month, Uint8Array>();
     for await (const slice of this.slices(stream, made, keptSince)) {
-      const months = new Map<Month, Uint8Array>();
-      const records: SealedRecord[] = [];
       for (const record of slice) {
         const { data, meta } = record;
         if (meta.at < keptSince || data.occurred_at < range_start || data.occurred_at > range_end || !isSought(record)) continue;
@@ -161,8 +166,12 @@ export class ExportBuilds implements OnModuleDestroy {
         if (!months.has(month)) months.set(month, key.at(meta.at).bytes);
         records.push([data.id, leafOf(record), meta.at, month, data.sealed]);
       }
-      if (records.length > 0) yield { stream, organization: owner.organization, format, filter, keys: [...months], records };
+      if (records.length < BATCH) continue;
+      yield batchOf(records, months);
+      records = [];
+      months = new Map();
     }
+    if (records.length > 0) yield batchOf(records, months);
   }
 
   /** In the order of their arrival, all that can have happened in the range. */
