@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort } from '#libs/testing/src/engines/free-port';
+import { proofTimes } from './audit-proofs.ts';
 import { loadedFirst } from './cluster-ground.ts';
 import { Program } from './program.ts';
 import { reference } from './reference.ts';
@@ -19,11 +20,14 @@ const FILLED_SECONDS = 20;
 const UNDISTURBED = 5_000;
 /** In milliseconds. */
 const OTHERS_EVERY = 10;
+const LEAVES = 10_000_000;
+const PROOFS = 500;
 
 export const AUDIT_LOG_SCENARIOS: readonly Scenario[] = [
   { name: 'audit-events', organizations: 'none', measure: auditEvents },
   { name: 'audit-stream', organizations: 'none', measure: auditStream },
   { name: 'audit-exports', organizations: 'none', measure: auditExports },
+  { name: 'audit-proofs', organizations: 'none', measure: auditProofs },
 ];
 
 async function auditEvents(ground: Ground, pace: Pace): Promise<readonly Row[]> {
@@ -173,6 +177,14 @@ async function auditStream(ground: Ground, pace: Pace): Promise<readonly Row[]> 
     await receiver.stop().catch(() => undefined);
     await suite.stop();
   }
+}
+
+/** Where the tiles of a tree lie, a proof asks nothing else: the tree is there without the events. */
+async function auditProofs(ground: Ground): Promise<readonly Row[]> {
+  const { first, others } = await proofTimes(join(ground.directory, 'audit-proofs'), LEAVES, PROOFS);
+  const [p50, p99] = [0.5, 0.99].map((part) => others[Math.floor(others.length * part)]!) as [number, number];
+  const measured = `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms; the first of a process ${first.toFixed(1)} ms`;
+  return [row(`proof of inclusion among ${count(LEAVES)} events, by its tiles`, '≤ 5 ms', measured, p99 <= 5)];
 }
 
 interface StreamShown {
