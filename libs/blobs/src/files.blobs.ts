@@ -6,6 +6,8 @@ import { Blobs, requireBlobFolder, requireBlobName, type Blob, type BlobContent,
 
 /** Where uploads lie until all of them is there. No folder of blobs begins with a point. */
 const INCOMING = '.incoming';
+/** Bytes of a file that wait for the disk: appends to the log, which others wait for, are flushed behind them. */
+const UNSYNCED = 4 * 1024 * 1024;
 /** Somebody may remove an empty folder just before a blob is put into it. */
 const ATTEMPTS = 5;
 
@@ -85,11 +87,14 @@ export class FilesBlobs extends Blobs {
   private async write(path: string, content: AsyncIterable<Uint8Array>): Promise<number> {
     const file = await translated(open(path, 'wx', 0o600));
     try {
-      let bytes = 0;
+      let [bytes, onDisk] = [0, 0];
       for await (const part of content) {
         this.options.assertWritable?.();
         await translated(writeAll(file, part));
         bytes += part.byteLength;
+        if (bytes - onDisk < UNSYNCED) continue;
+        await translated(file.datasync());
+        onDisk = bytes;
       }
       await translated(file.sync());
       return bytes;
