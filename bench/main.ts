@@ -16,7 +16,7 @@ const USAGE = `npm run bench -- [--only NAME]… [--seconds N] [--organizations 
   --sessions N         that are refreshed, instead of 10,000, and four times as many users with codes by mail
   --people N           in a directory that is synced or listed, instead of 100,000; the targets are of 1,000,000
   --events N           of an audit trail that is exported, instead of 1,000,000: at least
-  --profiles DIR       the processes of a cluster, and those of sign-in and directories, write what their processor did there, for a browser's developer tools`;
+  --profiles DIR       the processes of a cluster, and those of sign-in, keys and directories, write what their processor did there, for a browser's developer tools`;
 
 const { values } = parseArgs({
   options: {

@@ -109,7 +109,8 @@ function template(recorded: readonly RecordedEvent[], name: string): Template {
       subject,
       public: announced,
       sealed,
-      meta: m,
+      // The origin is sealed to this one record: in others it would not open, and the trail would try each of them for seconds.
+      meta: { ...m, origin: undefined },
     }));
   return { text: JSON.stringify(events), stream, commandId: meta.commandId.slice(0, -4) };
 }

@@ -21,18 +21,20 @@ local function requestOf(line, key)
   return wrk.format(method, path, nil, body ~= "" and body or nil)
 end
 
+-- What came late does not put off what follows.
+local function untilNext()
+  if between == nil then return pause end
+  due = due and due + between or milliseconds()
+  return math.max(0, math.floor(due - milliseconds()))
+end
+
 function init(args)
   wrk.headers["Content-Type"] = "application/json"
   for line in io.lines(args[2]) do requests[#requests + 1] = requestOf(line, args[1]) end
   local rate = (args[3] or ""):match("^(%d+)/s$")
   if rate then between = 1000 / tonumber(rate) else pause = tonumber(args[3] or "0") end
-end
-
--- What came late does not put off what follows.
-function delay()
-  if between == nil then return pause end
-  due = due and due + between or milliseconds()
-  return math.max(0, math.floor(due - milliseconds()))
+  -- Where there is a delay, even of nothing, wrk goes round its event loop twice for each request.
+  if between or pause > 0 then delay = untilNext end
 end
 
 function request()

@@ -179,14 +179,13 @@ export class OperationRoutes {
       };
       const entering = request.caller ?? this.enter(entry!, request, (operation as unknown as Readonly<Record<EnvironmentField, string>>)[entry!.field]);
       const answered = entering instanceof Promise ? entering.then(proceed) : proceed(entering);
-      void answered
-        .catch((error: unknown) => this.errors.of(error, request.id, name, options.isOAuth))
-        .then((answer) => {
-          kept?.keep(request.url, answer);
-          // What is left of an upload is not read as another request.
-          if (this.readiness.isDraining || upload !== undefined) reply.header('Connection', 'close');
-          this.responses.add(() => send(reply, answer));
-        });
+      const leave = (answer: HttpAnswer): void => {
+        kept?.keep(request.url, answer);
+        // What is left of an upload is not read as another request.
+        if (this.readiness.isDraining || upload !== undefined) reply.header('Connection', 'close');
+        this.responses.add(() => send(reply, answer));
+      };
+      void answered.then(leave, (error: unknown) => leave(this.errors.of(error, request.id, name, options.isOAuth)));
     };
 
     return {

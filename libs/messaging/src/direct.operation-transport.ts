@@ -3,12 +3,15 @@ import { Command as CqrsCommand, CommandBus, QueryBus } from '@nestjs/cqrs';
 import type { Operation } from '#libs/contracts/src/operation';
 import { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
+import { Expiries } from '#libs/platform/src/expiries';
 import { Positions } from '#libs/platform/src/positions';
 import { OperationTransport } from './operation-transport.ts';
 
 /** Calls the owner in this process. */
 @Injectable()
 export class DirectOperationTransport extends OperationTransport {
+  private readonly expiries = new Expiries();
+
   constructor(
     private readonly commands: CommandBus,
     private readonly queries: QueryBus,
@@ -22,26 +25,26 @@ export class DirectOperationTransport extends OperationTransport {
     const timeLeft = operation.context.deadline - this.clock.now();
     if (timeLeft <= 0) return Promise.reject(late());
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(late()), timeLeft);
+      const expiry = this.expiries.add(timeLeft, () => reject(late()));
       this.execute(operation).then(
         (value) => {
-          clearTimeout(timer);
+          this.expiries.remove(expiry);
           resolve(value);
         },
         (error: Error) => {
-          clearTimeout(timer);
+          this.expiries.remove(expiry);
           reject(error);
         },
       );
     });
   }
 
-  /** Async, so that a handler that throws instead of rejecting leaves no timer behind. */
-  private async execute<Answer>(operation: Operation<Answer>): Promise<Answer> {
+  /** The buses answer with a rejection where a handler throws. */
+  private execute<Answer>(operation: Operation<Answer>): Promise<Answer> {
     if (operation instanceof CqrsCommand) return this.commands.execute(operation);
     const { readAfter, deadline } = operation.context;
-    if (readAfter !== undefined) await this.positions.reached(readAfter, deadline);
-    return this.queries.execute(operation);
+    if (readAfter === undefined) return this.queries.execute(operation);
+    return this.positions.reached(readAfter, deadline).then(() => this.queries.execute(operation));
   }
 }
 

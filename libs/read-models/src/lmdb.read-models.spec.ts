@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { byteTextKeys } from '#libs/platform/src/storage/lmdb-keys';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { seededNumbers, seedOf } from '#libs/testing/src/seed';
 import { LmdbReadModels, type LmdbTable } from './lmdb.read-models.ts';
@@ -111,6 +112,27 @@ describe('tables in LMDB', () => {
       expect(await expectWhole(crashed)).toBeGreaterThan(0);
       await crashed.close();
     }
+  });
+
+  it('without lists keep nothing in memory of what is saved, and want nothing of the notes of releases that did', async () => {
+    const directory = await newDirectory();
+    const plain: TableDefinition<Thing> = { name: 'plain', rebuildable: false, indexes: [] };
+    const written = (text: string | null, position: string) => ({ environment: 'one', id: 'a', position, revision: 1, text });
+    let storage = await LmdbStorage.open({ directory });
+    await new LmdbReadModels(storage).table({ ...plain, indexes: definition.indexes }).write([written('{"id":"a","tags":[]}', '2')]);
+    const copy = join(await newDirectory(), 'copy');
+    await storage.backup(copy);
+    await storage.close();
+    storage = await LmdbStorage.open({ directory: copy });
+    const runs = storage.log.db('plain/runs', byteTextKeys);
+    expect(runs.getKeysCount({ start: '\0', end: '\xff' })).toBe(1);
+    const table = new LmdbReadModels(storage).table(plain);
+    expect((await table.get('one', 'a'))?.position).toBe('2');
+    await table.write([written('{"id":"a","tags":["x"]}', '1')]);
+    await table.write([written('{"id":"a","tags":["y"]}', '3')]);
+    await storage.log.flushed();
+    expect([(await table.get('one', 'a'))?.text, runs.getKeysCount({ start: '\0', end: '\xff' })]).toEqual(['{"id":"a","tags":["y"]}', 0]);
+    await storage.close();
   });
 
   it('that are read by indexes alone have no page of all rows', async () => {

@@ -54,6 +54,7 @@ const BETWEEN_LISTS = '\xfc';
  * - A write is visible at once, from memory (`Memtable`).
  * - Every 100 ms rows and checkpoint are saved, together with a note of the lists that the rows belong to (a run). After a crash the runs are read back.
  * - Every few seconds the rows are brought into their lists (`Postings`), all of a list at once, in slices of 3 ms; then their runs go.
+ * - A table without any lists is saved and no more: its rows leave memory with the commit.
  *
  * Tables that the log can refill lie in an environment of their own that is never flushed; what a crash takes of them it takes together with the checkpoint,
  * and the projector writes it again. Tables that nothing can refill lie in the log's environment, and are saved before a write resolves.
@@ -206,6 +207,8 @@ export class LmdbTable<Row> extends Table<Row> {
   private readonly postings: Postings;
   private readonly shards = new Map<string, Shard>();
   private readonly indexNumbers: ReadonlyMap<string, string>;
+  /** Without an index, and in the order of ids: the tree of rows is all there is. */
+  private readonly hasLists: boolean;
   private filledTo: Checkpoint;
   private savedTo: Checkpoint;
   private hasTombstones: boolean;
@@ -225,6 +228,7 @@ export class LmdbTable<Row> extends Table<Row> {
     this.trees = home.open(definition.name);
     this.postings = new Postings(this.trees.lists, home.arena);
     this.indexNumbers = new Map(definition.indexes.map(({ name }, index) => [name, String.fromCharCode(index + 1)]));
+    this.hasLists = definition.indexes.length > 0 || definition.sortKey !== undefined;
     this.filledTo = this.savedTo = home.checkpointOf(definition.name);
     home.putCheckpoint(definition.name, this.savedTo);
     this.hasTombstones = this.trees.tombstones.getKeysCount({ start: '\0', end: HIGHEST_RANK, limit: 1 }) > 0;
@@ -374,9 +378,11 @@ export class LmdbTable<Row> extends Table<Row> {
       this.saveRow(shard.prefix + byteText(row.id), row);
       shard.saving.set(row.id, row);
     }
-    const run = shard.prefix + this.home.nextRun();
-    shard.runs.push(run);
-    this.trees.runs.put(run, this.home.arena.latin1(runOf(rows)));
+    if (this.hasLists) {
+      const run = shard.prefix + this.home.nextRun();
+      shard.runs.push(run);
+      this.trees.runs.put(run, this.home.arena.latin1(runOf(rows)));
+    }
     const forget = (): void => {
       for (const row of rows) if (shard.saving.get(row.id) === row) shard.saving.delete(row.id);
     };
@@ -430,7 +436,8 @@ export class LmdbTable<Row> extends Table<Row> {
     if (this.rowsInMemory > COMPACT_ROWS) {
       const compaction = this.compact().catch((error: Error) => this.cannotStore(error));
       if (this.rowsInMemory > 2 * COMPACT_ROWS) return compaction;
-    } else this.compactTimer ??= setTimeout(() => void this.compact().catch((error: Error) => this.cannotStore(error)), COMPACT_EVERY_MS).unref();
+    } else if (this.hasLists)
+      this.compactTimer ??= setTimeout(() => void this.compact().catch((error: Error) => this.cannotStore(error)), COMPACT_EVERY_MS).unref();
     if (!this.definition.rebuildable) return this.save();
     this.saveTimer ??= setTimeout(() => void this.save().catch((error: Error) => this.cannotStore(error)), SAVE_EVERY_MS);
   }
@@ -448,6 +455,7 @@ export class LmdbTable<Row> extends Table<Row> {
 
   private set(shard: Shard, { id, position, revision, text, row }: Write, { rank, stored }: ReturnType<LmdbTable<Row>['before']>): void {
     if (text === null) this.put(shard, { id, rank: rank ?? byteText(id), text, isPurged: false, position, revision, lists: [], stored });
+    else if (!this.hasLists) this.put(shard, { id, rank: byteText(id), text, isPurged: false, position, revision, lists: NOWHERE.lists, stored });
     else {
       const parsed = (row ?? JSON.parse(text)) as Row;
       this.put(shard, { id, rank: this.rankOf(id, parsed), text, isPurged: false, position, revision, lists: this.listsOf(parsed), stored });
@@ -456,14 +464,17 @@ export class LmdbTable<Row> extends Table<Row> {
 
   private put(shard: Shard, row: MemoryRow): void {
     if (row.text === null) this.hasTombstones = true;
-    if (!shard.active.rows.has(row.id)) this.rowsInMemory++;
-    shard.active.set(row);
+    if (this.hasLists) {
+      if (!shard.active.rows.has(row.id)) this.rowsInMemory++;
+      shard.active.set(row);
+    }
     shard.unsaved.set(row.id, row);
     this.unsaved.add(shard);
   }
 
   /** What a write of the row meets: position and rank of its latest version, and the lists that will hold it when the write is brought into its own. */
   private before(shard: Shard, id: string): { readonly position: string | null; readonly rank: string | null; readonly stored: StoredLists } {
+    if (!this.hasLists) return this.beforeWithoutLists(shard, id);
     const active = shard.active.rows.get(id);
     if (active) return { position: active.isPurged ? null : active.position, rank: active.rank, stored: active.stored };
     const compacting = shard.compacting?.rows.get(id);
@@ -482,6 +493,20 @@ export class LmdbTable<Row> extends Table<Row> {
     return { position: null, rank: null, ...this.tombstone(key), stored: NOWHERE };
   }
 
+  private beforeWithoutLists(shard: Shard, id: string): ReturnType<LmdbTable<Row>['before']> {
+    const rank = byteText(id);
+    const memory = this.inMemory(shard, id);
+    if (memory) return { position: memory.isPurged ? null : memory.position, rank, stored: NOWHERE };
+    const key = shard.prefix + rank;
+    const stored = this.trees.rows.get(key) ?? this.tombstone(key);
+    return { position: stored?.position ?? null, rank, stored: NOWHERE };
+  }
+
+  /** The latest version of a row that the tree may lack, or, where there are lists, that these lack. */
+  private inMemory({ active, compacting, unsaved, saving }: Shard, id: string): MemoryRow | undefined {
+    return this.hasLists ? (active.rows.get(id) ?? compacting?.rows.get(id)) : (unsaved.get(id) ?? saving.get(id));
+  }
+
   private tombstone(key: string): { readonly position: string; readonly rank: string } | null {
     const value = this.hasTombstones ? this.trees.tombstones.get(key) : undefined;
     return value === undefined ? null : tombstoneOf(value);
@@ -489,19 +514,19 @@ export class LmdbTable<Row> extends Table<Row> {
 
   private rowAt(shard: Shard, id: string): StoredRow | null {
     this.rowsRead++;
-    const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
+    const memory = this.inMemory(shard, id);
     if (memory) return storedRow(memory);
     const row = this.trees.rows.get(shard.prefix + byteText(id));
     return row ? { id, ...row } : null;
   }
 
   private isThere(shard: Shard, id: string): boolean {
-    const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
+    const memory = this.inMemory(shard, id);
     return memory ? memory.text !== null : this.trees.rows.doesExist(shard.prefix + byteText(id));
   }
 
   private rankOfCursor(shard: Shard, id: string): string | null {
-    const memory = shard.active.rows.get(id) ?? shard.compacting?.rows.get(id);
+    const memory = this.inMemory(shard, id);
     if (memory) return memory.isPurged ? null : memory.rank;
     const key = shard.prefix + byteText(id);
     const row = this.trees.rows.get(key);
@@ -594,6 +619,11 @@ export class LmdbTable<Row> extends Table<Row> {
   /** What a crash kept from being brought into lists, wholly or in part. */
   private readRuns(shard: Shard): void {
     for (const { key, value } of this.trees.runs.getRange({ start: shard.prefix, end: shard.prefix + HIGHEST_RANK })) {
+      // Of an earlier release, which noted rows in none.
+      if (!this.hasLists) {
+        this.trees.runs.remove(key);
+        continue;
+      }
       shard.runs.push(key);
       for (const { id, rank, lists, stored } of rowsOfRun(value)) {
         // Lists that were reached before the crash hold ranks that the rows do not tell of.

@@ -1,13 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
+import { Expiries, type Expiry } from '#libs/platform/src/expiries';
 import type { Position } from '../log/event-store.ts';
 import type { Listener, LogReader } from './log-reader.ts';
 
 /** Nobody tells this process how far another has come (milliseconds). */
 const POLL = 10;
-/** What a timer of Node can hold. */
-const LONGEST = 2 ** 31 - 1;
 
 /** Something that somebody waits for, until it has seen the log up to a position. */
 export interface Awaited {
@@ -29,8 +28,7 @@ interface Waiter {
   /** Null: it waits for no position. */
   readonly position: Position | null;
   readonly since: number;
-  /** By `performance.now`. */
-  readonly expires: number;
+  readonly expiry: Expiry;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
@@ -48,7 +46,7 @@ interface Waiting {
  */
 export class PositionGate implements Listener {
   private readonly waiters = new Set<Waiter>();
-  private timer: { readonly expires: number; readonly timeout: NodeJS.Timeout } | null = null;
+  private readonly expiries = new Expiries();
   private isPolling = false;
 
   constructor(
@@ -91,10 +89,10 @@ export class PositionGate implements Listener {
     if (isOver()) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const since = this.clock.now();
-      const waiter: Waiter = { isOver, awaited, position: position ?? null, since, expires: performance.now() + deadline - since, resolve, reject };
+      const expiry = this.expiries.add(deadline - since, () => this.leave(waiter).reject(unavailable('This process has not read the log so far yet.')));
+      const waiter: Waiter = { isOver, awaited, position: position ?? null, since, expiry, resolve, reject };
       if (this.waiters.size === 0) this.reader.listen(this);
       this.waiters.add(waiter);
-      this.expireAt(waiter.expires);
       if (!this.isPolling && awaited.some(({ isElsewhere }) => isElsewhere)) void this.poll();
     });
   }
@@ -120,27 +118,9 @@ export class PositionGate implements Listener {
 
   private leave(waiter: Waiter): Waiter {
     this.waiters.delete(waiter);
+    this.expiries.remove(waiter.expiry);
     if (this.waiters.size === 0) this.reader.leave(this);
     return waiter;
-  }
-
-  /** One timer for all: for the one whose time is over first. */
-  private expireAt(expires: number): void {
-    if (this.timer !== null && this.timer.expires <= expires) return;
-    if (this.timer !== null) clearTimeout(this.timer.timeout);
-    const milliseconds = Math.min(Math.max(1, Math.ceil(expires - performance.now())), LONGEST);
-    this.timer = { expires, timeout: setTimeout(() => this.expire(), milliseconds).unref() };
-  }
-
-  private expire(): void {
-    this.timer = null;
-    const now = performance.now();
-    let next = Infinity;
-    for (const waiter of this.waiters) {
-      if (waiter.expires <= now) this.leave(waiter).reject(unavailable('This process has not read the log so far yet.'));
-      else next = Math.min(next, waiter.expires);
-    }
-    if (next < Infinity) this.expireAt(next);
   }
 
   /** While anybody waits for what others bring along. One that cannot be read is not there yet. */
