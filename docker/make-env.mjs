@@ -17,6 +17,8 @@ const lines = [
   `MONGODB_PASSWORD=${secret()}`,
   `MONGODB_GATEWAY_PASSWORD=${secret()}`,
   `KAFKA_PASSWORD=${secret()}`,
+  '# Of the store of files; of a bucket of your own where S3_BUCKET and S3_ENDPOINT name one.',
+  `S3_SECRET_ACCESS_KEY=${secret()}`,
   '# Where the API is published, on this machine only; 0.0.0.0:3000 is for everybody.',
   'PUBLISH=127.0.0.1:3000',
   '# The address of the API as applications know it: tokens name it as their issuer.',

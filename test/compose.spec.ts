@@ -6,7 +6,7 @@ import { parseEnv } from 'node:util';
 import { SERVICES } from '#libs/contracts/src/operation';
 import { milliseconds } from '#libs/platform/src/config/kinds';
 import { readSettings, settingsOf } from '#libs/platform/src/config/setting';
-import { AuthorizationSettings, EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
+import { AuthorizationSettings, BlobSettings, EngineSettings, PlatformSettings, SETTINGS_CLASSES, TransportSettings } from '#libs/platform/src/config/settings';
 import { requireSettings } from '#libs/runtime/src/required-settings';
 import { composeText, interpolatedCompose, mongodbUsers, type ComposeService } from '#libs/testing/src/deployment/compose';
 import { imageOfDockerfile, nodeFlags } from '#libs/testing/src/deployment/image';
@@ -146,15 +146,35 @@ describe('the compose file', () => {
       ['eventstore', eventstore.image],
       ['mongodb', mongodb.image],
       ['kafka', kafka.image],
+      ['s3', expect.stringMatching(/^versity\/versitygw:v\d+\.\d+\.\d+$/)],
     ]);
   });
 
-  it('publishes the port of the API, and that of SCIM', () => {
+  it.each(['gateway', 'directory-sync', 'audit-logs'])('tells %s the bucket that the store of files makes at its start, and the key to it', (name) => {
+    const { S3_BUCKET, S3_ENDPOINT, S3_REGION, ...key } = readSettings(BlobSettings, toldTo(services[name]!));
+    const { entrypoint, volumes: mounted, ...store } = services['s3']!;
+    const { ROOT_ACCESS_KEY, ROOT_SECRET_KEY, VGW_REGION } = toldTo({ ...store });
+    expect(S3_ENDPOINT).toBe('http://s3:7070');
+    expect(entrypoint!.at(-1)).toContain(`mkdir -p ${mounted![0]!.split(':')[1]}/${S3_BUCKET} `);
+    expect([key.S3_ACCESS_KEY_ID, key.S3_SECRET_ACCESS_KEY, S3_REGION]).toEqual([ROOT_ACCESS_KEY, ROOT_SECRET_KEY, VGW_REGION]);
+    expect(key.S3_SECRET_ACCESS_KEY).toBe(secrets['S3_SECRET_ACCESS_KEY']);
+    // Whoever downloads is on this machine.
+    expect(key.S3_PUBLIC_ENDPOINT).toBe('http://localhost:7070');
+  });
+
+  it('lets .env name a bucket elsewhere, also that of AWS', () => {
+    const elsewhere = { S3_BUCKET: 'ours', S3_REGION: 'eu-central-1', S3_ACCESS_KEY_ID: 'AKIA', S3_SECRET_ACCESS_KEY: 'x'.repeat(40) };
+    const files = interpolatedCompose({ ...secrets, ...elsewhere, S3_ENDPOINT: '', S3_PUBLIC_ENDPOINT: '' }).services['audit-logs']!;
+    expect(readSettings(BlobSettings, toldTo(files))).toMatchObject({ ...elsewhere, S3_ENDPOINT: null, S3_PUBLIC_ENDPOINT: null });
+  });
+
+  it('publishes the port of the API, that of SCIM, and where exports are downloaded', () => {
     const published = Object.entries(services).filter(([, { ports = [] }]) => ports.length > 0);
     expect(published.map(([name, { ports, profiles }]) => [name, ports, profiles])).toEqual([
       ['gateway', ['127.0.0.1:3000:3000'], undefined],
       ['directory-sync', ['127.0.0.1:3001:3001'], undefined],
       ['suite', ['127.0.0.1:3000:3000'], ['suite']],
+      ['s3', ['127.0.0.1:7070:7070'], undefined],
     ]);
   });
 

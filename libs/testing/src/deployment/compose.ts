@@ -39,12 +39,13 @@ export function composeText(): string {
 /** As Compose puts a file together, of what ours uses. @throws Error with the words of a `:?` */
 export function interpolatedCompose(variables: Variables): ComposeFile {
   const whole = composeText().replaceAll(
-    /\$(?:\$|\{(\w+)(?::([?-])([^}]*))?\})/g,
+    /\$(?:\$|\{(\w+)(?:(:?[?-])([^}]*))?\})/g,
     (match, name: string | undefined, kind: string | undefined, word: string) => {
       if (name === undefined) return '$';
       const value = variables[name];
-      if (value !== undefined && value !== '') return value;
-      if (kind === '-') return word;
+      // Without the colon, what is set to nothing is nothing.
+      if (value !== undefined && (value !== '' || kind === '-')) return value;
+      if (kind?.endsWith('-')) return word;
       throw new Error(`${name} ${word} (${match})`);
     },
   );

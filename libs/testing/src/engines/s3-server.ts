@@ -37,7 +37,13 @@ export class S3Server {
 
   /** Of a process that is to store there. */
   get settings(): Readonly<Record<string, string>> {
-    return { S3_BUCKET: BUCKET, S3_ENDPOINT: this.endpoint, S3_ACCESS_KEY_ID: 'specs', S3_SECRET_ACCESS_KEY: 'shown-to-nobody' };
+    return {
+      S3_BUCKET: BUCKET,
+      S3_ENDPOINT: this.endpoint,
+      S3_PUBLIC_ENDPOINT: this.endpoint,
+      S3_ACCESS_KEY_ID: 'specs',
+      S3_SECRET_ACCESS_KEY: 'shown-to-nobody',
+    };
   }
 
   /** It stops in the middle of everything, and its connections stay open. */
