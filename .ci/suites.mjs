@@ -79,6 +79,7 @@ const drawn = [
 const limits = [
   'apps/audit-logs/src/streams/stream-replicas.spec.ts',
   'apps/directory-sync/src/directory-replicas.spec.ts',
+  'apps/directory-sync/src/listings/hung-listings.spec.ts',
   'apps/directory-sync/src/listings/interrupted-listings.spec.ts',
   'apps/directory-sync/src/scim/scim-histories.spec.ts',
   'apps/notifications/src/webhook-deliveries/webhook-replicas.spec.ts',

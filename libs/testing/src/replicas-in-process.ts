@@ -8,6 +8,7 @@ import { modeOf } from '#libs/platform/src/config/setting';
 import { ManyReplicas } from '#libs/platform/src/replicas';
 import type { Engines } from '#libs/runtime/src/engines';
 import { openEngines } from '#libs/runtime/src/open-engines';
+import { Gate, gated, GatedReadModels } from './gate.ts';
 import { LEAST_HASH_COST } from './least-hash-cost.ts';
 import type { InProcessOptions, RunningProduct } from './running-product.ts';
 
@@ -20,14 +21,17 @@ export class ReplicasInProcess implements RunningProduct {
     private suites: readonly Suite[],
     private readonly start: () => Promise<readonly Suite[]>,
     private readonly directory: string,
+    /** Where each of them can be stopped, as by SIGSTOP: it asks its engines nothing until it goes on. */
+    readonly gates: readonly Gate[],
   ) {}
 
   static async open({ variables, log, clock }: InProcessOptions): Promise<ReplicasInProcess> {
     const directory = mkdtempSync(join(tmpdir(), 'gatehouse-replicas-'));
+    const gates = [new Gate(), new Gate()];
     const start = async (): Promise<readonly Suite[]> => {
       let shared: Engines | null = null;
       const suites: Suite[] = [];
-      for (let replica = 0; replica < 2; replica++) {
+      for (const gate of gates) {
         const suite = await Suite.start({
           variables: { PORT: '0', DATA_DIR: directory, DATA_MIN_FREE: '0', PASSWORD_HASH_COST: LEAST_HASH_COST[modeOf(variables)], ...variables },
           log,
@@ -36,7 +40,7 @@ export class ReplicasInProcess implements RunningProduct {
           open: async (addresses, needs) => {
             const close = shared === null ? undefined : async (): Promise<void> => {};
             shared ??= await openEngines(addresses, needs);
-            return { ...shared, directory: null, replicas: new ManyReplicas(), ...(close && { close }) };
+            return { ...behind(gate, shared), directory: null, replicas: new ManyReplicas(), ...(close && { close }) };
           },
           onFatal: (sentence) => {
             throw new Error(sentence);
@@ -46,7 +50,7 @@ export class ReplicasInProcess implements RunningProduct {
       }
       return suites;
     };
-    return new ReplicasInProcess(await start(), start, directory);
+    return new ReplicasInProcess(await start(), start, directory, gates);
   }
 
   get url(): string {
@@ -89,6 +93,18 @@ export class ReplicasInProcess implements RunningProduct {
   }
 
   private async stop(): Promise<void> {
+    for (const gate of this.gates) gate.open();
     for (const suite of this.suites.toReversed()) await suite.close();
   }
+}
+
+function behind(gate: Gate, engines: Engines): Engines {
+  const { events, readModels, shortLived, blobs } = engines;
+  return {
+    ...engines,
+    events: gated(events, gate, ['read', 'readBackwards', 'last', 'append', 'head']),
+    readModels: new GatedReadModels(readModels, gate, ['get', 'getMany', 'page', 'idPage', 'write', 'replace', 'purge', 'checkpoint']),
+    shortLived: gated(shortLived, gate, ['get', 'putIfAbsent', 'put', 'compareAndSet', 'take', 'add', 'lease', 'release']),
+    blobs: gated(blobs, gate, ['get', 'put', 'remove']),
+  };
 }

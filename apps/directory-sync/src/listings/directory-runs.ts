@@ -2,13 +2,13 @@ import { Injectable } from '@nestjs/common';
 import { Blobs } from '#libs/blobs/src/blobs';
 import type { DirectoryRun, DirectoryRunError, DirectoryRunGroups, DirectoryRunUsers } from '#libs/contracts/src/directories/directory-run';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError } from '#libs/platform/src/domain-error';
+import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { timeOfId } from '#libs/platform/src/ids';
 import { Log } from '#libs/platform/src/log';
 import { SYSTEM_ENVIRONMENT, type Actor, type Upload } from '#libs/platform/src/request-context';
 import { Signal } from '#libs/platform/src/signal';
 import { contentOf, Fenced, ReadModels, type Table } from '#libs/read-models/src/read-models';
-import { ShortLived } from '#libs/read-models/src/short-lived';
+import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
 
 /** What is done one after the other once a listing is accepted: what goes first leaves its names to what comes. */
 export const STEPS = ['remove_groups', 'remove_users', 'users', 'users_again', 'groups'] as const;
@@ -32,17 +32,18 @@ export interface StoredRun extends Omit<DirectoryRun, 'object' | 'phase'> {
   readonly removal_limit: number;
   /** Null until it is accepted. */
   readonly checkpoint: Checkpoint | null;
-  /** The lease under which it was stored last: whoever had an earlier one stores no more. */
+  /** The lease under which it is carried out: whoever had an earlier one stores no more of it. */
   readonly fence: number;
 }
 
 const RUNS = 'directory_runs';
-/** By directory: the run that goes on. */
+/** By directory: the last run that was begun. It goes on for as long as it is queued. */
 const CURRENT = 'directory_current_run';
 const QUEUE = 'directory_run_queue';
+const OVER: ReadonlySet<DirectoryRun['phase']> = new Set(['completed', 'refused', 'failed']);
 const KEPT_MS = 30 * 24 * 3_600_000;
-/** Whoever began one and did not queue it within so long has ended. */
-const BEGINNING_MS = 60_000;
+/** Whoever queued one and did not begin it within so long has ended. */
+const UNBEGUN_MS = 3_600_000;
 /** An upload that no run has after so long belongs to a request that was cut off. */
 const UNOWNED_MS = 24 * 3_600_000;
 const MANY = 1_000;
@@ -67,14 +68,19 @@ export class DirectoryRuns {
     this.queue = readModels.table({ name: QUEUE, indexes: [], guard: 'none', rebuildable: false });
   }
 
-  /** Asked twice for the same run, it is one. @throws DomainError `directory_run_in_progress` */
-  async begin(run: StoredRun): Promise<StoredRun> {
-    const { environment, id } = run;
+  /**
+   * It is queued before it becomes the run of its directory, which is one write: whoever ends between the two leaves a line in the queue that nobody carries out, and a directory that is free.
+   * Asked twice for the same run, it is one. Past `deadline` nobody waits for the answer, and another listing may have come since.
+   * @throws DomainError `directory_run_in_progress`; `service_unavailable` past the deadline
+   */
+  async begin(run: StoredRun, deadline: number): Promise<StoredRun> {
+    const { environment, id, directory_id } = run;
     const known = await this.find(environment, id);
-    if (known !== null) return known;
-    await this.take(run);
-    await this.put(run);
+    if (known !== null && (isOver(known) || (await this.current(environment, directory_id)) === id)) return known;
+    await this.refuseBusy(run, await this.shortLived.get(CURRENT, keyOf(environment, directory_id)));
+    await this.shortLived.putIfAbsent(RUNS, keyOf(environment, id), JSON.stringify(run), this.clock.now() + KEPT_MS);
     await this.queue.write([{ environment: SYSTEM_ENVIRONMENT, id, position: '', revision: 0, text: JSON.stringify({ environment }) }]);
+    await this.take(run, deadline);
     await this.shortLived.durable();
     this.queued.notify();
     return run;
@@ -85,36 +91,50 @@ export class DirectoryRuns {
     return entry === null ? null : (JSON.parse(entry.value) as StoredRun);
   }
 
-  /** Those that go on, the oldest first. */
+  /** Those that go on or are to be left, the oldest first. */
   async pending(): Promise<readonly { readonly environment: string; readonly id: string }[]> {
     const { rows } = await this.queue.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: MANY });
-    return rows.map((row) => ({ id: row.id, environment: contentOf(row).environment }));
+    const queued = rows.map((row) => ({ id: row.id, environment: contentOf(row).environment }));
+    const begun = await Promise.all(queued.map(({ environment, id }) => this.isBegun(environment, id)));
+    for (const [place, { environment, id }] of queued.entries())
+      if (!begun[place] && timeOfId(id) < this.clock.now() - UNBEGUN_MS) await this.forget(environment, id);
+    return queued.filter((_, place) => begun[place]);
+  }
+
+  /**
+   * A run that is carried out, or left, under this lease: from here on whoever had an earlier one stores nothing of it. Null where there is nothing to carry out.
+   * @throws Fenced where another has it under a later lease
+   */
+  async takeOver(environment: string, id: string, fence: number): Promise<StoredRun | null> {
+    for (;;) {
+      const entry = await this.shortLived.get(RUNS, keyOf(environment, id));
+      if (entry === null) return null;
+      const run = JSON.parse(entry.value) as StoredRun;
+      if (isOver(run)) return run;
+      if ((await this.current(environment, run.directory_id)) !== id) return null;
+      if (run.fence > fence) throw new Fenced(RUNS, fence);
+      const ours = { ...run, fence };
+      // Whoever had it may store something at this very moment.
+      if (await this.shortLived.compareAndSet(RUNS, keyOf(environment, id), entry.version, JSON.stringify(ours), this.clock.now() + KEPT_MS)) return ours;
+    }
   }
 
   /** @throws Fenced where another works on it since */
   async save(run: StoredRun): Promise<StoredRun> {
-    const entry = await this.shortLived.get(RUNS, keyOf(run.environment, run.id));
-    const stored = entry === null ? null : (JSON.parse(entry.value) as StoredRun);
+    const key = keyOf(run.environment, run.id);
+    const entry = await this.shortLived.get(RUNS, key);
     const saved = { ...run, updated_at: new Date(this.clock.now()).toISOString() };
     const isOurs =
-      stored === null ||
-      (stored.fence <= run.fence &&
-        (await this.shortLived.compareAndSet(RUNS, keyOf(run.environment, run.id), entry!.version, JSON.stringify(saved), this.clock.now() + KEPT_MS)));
+      entry !== null &&
+      (JSON.parse(entry.value) as StoredRun).fence === run.fence &&
+      (await this.shortLived.compareAndSet(RUNS, key, entry.version, JSON.stringify(saved), this.clock.now() + KEPT_MS));
     if (!isOurs) throw new Fenced(RUNS, run.fence);
-    if (stored === null) await this.put(saved);
     return saved;
   }
 
-  /** It goes on no longer, and another may begin. */
-  async leave({ environment, id, directory_id, upload }: StoredRun): Promise<void> {
+  /** One that is over goes on no longer, and another may begin. */
+  async leave({ id, upload }: StoredRun): Promise<void> {
     await this.blobs.remove(upload.blob);
-    const current = keyOf(environment, directory_id);
-    if ((await this.shortLived.get(CURRENT, current))?.value === id) await this.shortLived.take(CURRENT, current);
-    await this.queue.purge(SYSTEM_ENVIRONMENT, [id]);
-  }
-
-  /** One that nothing is known of any more. */
-  async forget(id: string): Promise<void> {
     await this.queue.purge(SYSTEM_ENVIRONMENT, [id]);
   }
 
@@ -129,24 +149,56 @@ export class DirectoryRuns {
       }
   }
 
-  private async put(run: StoredRun): Promise<void> {
-    await this.shortLived.put(RUNS, keyOf(run.environment, run.id), JSON.stringify(run), this.clock.now() + KEPT_MS);
+  /** Whoever ended it may not have left it yet. */
+  private async goesOn(environment: string, id: string): Promise<boolean> {
+    const [queued, run] = await Promise.all([this.queue.get(SYSTEM_ENVIRONMENT, id), this.find(environment, id)]);
+    return queued !== null && run !== null && !isOver(run);
   }
 
-  private async take({ environment, id, directory_id }: StoredRun): Promise<void> {
+  private async isBegun(environment: string, id: string): Promise<boolean> {
+    const run = await this.find(environment, id);
+    return run !== null && (isOver(run) || (await this.current(environment, run.directory_id)) === id);
+  }
+
+  private async current(environment: string, directoryId: string): Promise<string | null> {
+    return (await this.shortLived.get(CURRENT, keyOf(environment, directoryId)))?.value ?? null;
+  }
+
+  /** @throws DomainError */
+  private async take(run: StoredRun, deadline: number): Promise<void> {
+    const { environment, id, directory_id } = run;
     const key = keyOf(environment, directory_id);
-    const expiresAt = this.clock.now() + KEPT_MS;
-    const { stored, entry } = await this.shortLived.putIfAbsent(CURRENT, key, id, expiresAt);
-    if (stored || entry.value === id) return;
-    const isOver = !(await this.isGoingOn(entry.value));
-    if (isOver && (await this.shortLived.compareAndSet(CURRENT, key, entry.version, id, expiresAt))) return;
-    throw new DomainError('conflict', 'directory_run_in_progress', 'A full listing of this directory is being carried out.', { entity_id: entry.value });
+    for (;;) {
+      const entry = await this.shortLived.get(CURRENT, key);
+      if (entry?.value === id) return;
+      await this.refuseBusy(run, entry);
+      // Asked behind the read: whoever is paused from here on meets what was begun meanwhile.
+      const now = this.clock.now();
+      if (now > deadline) throw unavailable('The listing was not begun in time.');
+      const isTaken =
+        entry === null
+          ? (await this.shortLived.putIfAbsent(CURRENT, key, id, now + KEPT_MS)).stored
+          : await this.shortLived.compareAndSet(CURRENT, key, entry.version, id, now + KEPT_MS);
+      if (isTaken) return;
+    }
   }
 
-  /** Whoever began it may have ended before it was queued. */
-  private async isGoingOn(id: string): Promise<boolean> {
-    return timeOfId(id) > this.clock.now() - BEGINNING_MS || (await this.queue.get(SYSTEM_ENVIRONMENT, id)) !== null;
+  /** @throws DomainError `directory_run_in_progress` */
+  private async refuseBusy({ environment, id }: StoredRun, current: Entry | null): Promise<void> {
+    if (current !== null && current.value !== id && (await this.goesOn(environment, current.value)))
+      throw new DomainError('conflict', 'directory_run_in_progress', 'A full listing of this directory is being carried out.', { entity_id: current.value });
   }
+
+  /** One that nobody carries out. */
+  private async forget(environment: string, id: string): Promise<void> {
+    await this.shortLived.take(RUNS, keyOf(environment, id));
+    await this.queue.purge(SYSTEM_ENVIRONMENT, [id]);
+  }
+}
+
+/** Whether nothing more becomes of it. */
+export function isOver({ phase }: Pick<StoredRun, 'phase'>): boolean {
+  return OVER.has(phase);
 }
 
 function keyOf(environment: string, id: string): string {

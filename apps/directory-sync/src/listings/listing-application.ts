@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { DirectoryRunError } from '#libs/contracts/src/directories/directory-run';
+import type { Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
@@ -50,6 +51,8 @@ const PAUSE_MS = 5;
 /** A run that is carried out. */
 export interface RunningRun {
   readonly run: StoredRun;
+  /** @throws what stops the work, where it is not for certain ours any more */
+  readonly held: () => void;
   /** The directory as it is. @throws RunFailed where nothing is taken any more, and what stops the work */
   readonly directory: () => Promise<StoredDirectory>;
   /** Stores how far it is. @throws Fenced */
@@ -101,8 +104,8 @@ export class ListingApplication {
       if (place < from) continue;
       if (place > from) run = { ...run, checkpoint: { step, line: 0, after: null } };
       const at = { ...running, run };
-      if (step === 'remove_groups') run = compared.saysGroups ? await this.remove(at, this.groups, (row) => this.removeGroup(run, compared, row)) : run;
-      else if (step === 'remove_users') run = await this.remove(at, this.users, (row) => this.removeUser(run, compared, row));
+      if (step === 'remove_groups') run = compared.saysGroups ? await this.remove(at, this.groups, (row) => this.removeGroup(at, compared, row)) : run;
+      else if (step === 'remove_users') run = await this.remove(at, this.users, (row) => this.removeUser(at, compared, row));
       else if (step === 'users') run = await this.applyUsers(at, compared, { asked: compared.changedUsers, refused });
       else if (step === 'users_again') run = await this.applyAgain(at, compared, isBegun ? compared.changedUsers : refused.ordinals);
       else run = await this.applyGroups(at, compared);
@@ -125,17 +128,22 @@ export class ListingApplication {
   }
 
   /** What came by SCIM after the listing, the listing cannot know. */
-  private async removeUser(run: StoredRun, { userKeys }: Compared, row: StoredRow<StoredDirectoryUser>): Promise<void> {
+  private async removeUser({ run, held }: RunningRun, { userKeys }: Compared, row: StoredRow<StoredDirectoryUser>): Promise<void> {
     const user = contentOf(row);
     if (user.created_at > run.created_at || userKeys.find(idpIdOf(user)) !== null) return;
-    await this.repository.transact(directoryUserDecider, this.contextOf(run, 'remove', user.id), user.id, deleteDirectoryUser(undefined));
+    await this.repository.transact(directoryUserDecider, this.contextOf(run, 'remove', user.id), user.id, decidedWhile(held, deleteDirectoryUser(undefined)));
     await this.cleaning.leaveGroups(run.environment, user.id);
   }
 
-  private async removeGroup(run: StoredRun, { groupKeys }: Compared, row: StoredRow<StoredDirectoryGroup>): Promise<void> {
+  private async removeGroup({ run, held }: RunningRun, { groupKeys }: Compared, row: StoredRow<StoredDirectoryGroup>): Promise<void> {
     const group = contentOf(row);
     if (group.created_at > run.created_at || groupKeys.find(textOf(group.attributes['externalId']) ?? group.id) !== null) return;
-    await this.repository.transact(directoryGroupDecider, this.contextOf(run, 'remove', group.id), group.id, deleteDirectoryGroup(undefined));
+    await this.repository.transact(
+      directoryGroupDecider,
+      this.contextOf(run, 'remove', group.id),
+      group.id,
+      decidedWhile(held, deleteDirectoryGroup(undefined)),
+    );
   }
 
   /** Whose name is held by somebody who waits for a name as well, waits for another round. Nobody gets one that goes round in a circle, or that somebody keeps. */
@@ -152,19 +160,20 @@ export class ListingApplication {
   }
 
   private async applyUsers(
-    { run: begun, reached, directory: current }: RunningRun,
+    at: RunningRun,
     compared: Compared,
     { asked, refused }: { readonly asked: Numbers; readonly refused: RefusedNames },
   ): Promise<StoredRun> {
-    if (asked.size === 0) return begun;
-    let run = begun;
+    const { reached, directory: current } = at;
+    let { run } = at;
+    if (asked.size === 0) return run;
     const { line: doneBefore } = run.checkpoint!;
     let waiting: { readonly line: number; readonly ordinal: number; readonly user: ListedUser }[] = [];
     const applyWaiting = async (line: number): Promise<void> => {
       const directory = await current();
       const applied = waiting;
       waiting = [];
-      const outcomes = await inTurns(applied, AT_ONCE, ({ ordinal, user }) => this.applyUser(run, compared, { directory, ordinal, user }));
+      const outcomes = await inTurns(applied, AT_ONCE, ({ ordinal, user }) => this.applyUser(at, compared, { directory, ordinal, user }));
       for (const [place, outcome] of outcomes.entries()) {
         const { ordinal, line: of } = applied[place]!;
         if (outcome === null) continue;
@@ -187,21 +196,25 @@ export class ListingApplication {
 
   /** Null where it is done. */
   private async applyUser(
-    run: StoredRun,
+    { run, held }: RunningRun,
     { userIds, knownUsers }: Compared,
     { directory, ordinal, user }: { readonly directory: StoredDirectory; readonly ordinal: number; readonly user: ListedUser },
   ): Promise<{ readonly code: string; readonly message: string } | null> {
     const context = this.contextOf(run, 'directory_user', ordinal);
     const id = `directory_user_${userIds.get(ordinal)}`;
     const made = createdId(run, 'directory_user', ordinal);
-    const create = (): Promise<unknown> => this.repository.transact(directoryUserDecider, context, made, createDirectoryUser(directory, user.attributes));
+    const create = (): Promise<unknown> =>
+      this.repository.transact(directoryUserDecider, context, made, decidedWhile(held, createDirectoryUser(directory, user.attributes)));
     const change = async (): Promise<void> => {
       const own = this.contextOf(run, 'change', ordinal);
       await this.repository.transact(
         directoryUserDecider,
         own,
         id,
-        changeDirectoryUser(directory, undefined, () => user.attributes),
+        decidedWhile(
+          held,
+          changeDirectoryUser(directory, undefined, () => user.attributes),
+        ),
       );
     };
     try {
@@ -216,14 +229,15 @@ export class ListingApplication {
     }
   }
 
-  private async applyGroups({ run: begun, reached, directory: current }: RunningRun, compared: Compared): Promise<StoredRun> {
-    let run = begun;
+  private async applyGroups(at: RunningRun, compared: Compared): Promise<StoredRun> {
+    const { reached, directory: current } = at;
+    let { run } = at;
     if (!compared.saysGroups) return run;
     const { line: doneBefore } = run.checkpoint!;
     for await (const listed of this.comparison.groupsOf(run, compared)) {
       if (listed.line <= doneBefore || !compared.changedGroups.has(listed.ordinal)) continue;
       try {
-        await this.applyGroup(run, await current(), listed);
+        await this.applyGroup(at, await current(), listed);
       } catch (error) {
         if (!(error instanceof ScimError)) throw error;
         const code = isGone(error) ? 'deleted_meanwhile' : (error.scimType ?? 'refused');
@@ -236,7 +250,7 @@ export class ListingApplication {
     return run;
   }
 
-  private async applyGroup(run: StoredRun, directory: StoredDirectory, { ordinal, group, memberIds }: GroupOfListing): Promise<void> {
+  private async applyGroup({ run, held }: RunningRun, directory: StoredDirectory, { ordinal, group, memberIds }: GroupOfListing): Promise<void> {
     const { environment } = run;
     // Whoever could not be made is in no group.
     const wanted = await this.members.living(environment, memberIds);
@@ -244,7 +258,8 @@ export class ListingApplication {
     const id = known?.id ?? createdId(run, 'directory_group', ordinal);
     if (known === null) {
       const context = this.contextOf(run, 'directory_group', ordinal);
-      await this.repository.transact(directoryGroupDecider, context, id, createDirectoryGroup(directory, group.attributes, wanted.slice(0, MOST_IN_RECORD)));
+      const create = createDirectoryGroup(directory, group.attributes, wanted.slice(0, MOST_IN_RECORD));
+      await this.repository.transact(directoryGroupDecider, context, id, decidedWhile(held, create));
     }
     const after = new Set(wanted);
     for (;;) {
@@ -261,7 +276,10 @@ export class ListingApplication {
           directoryGroupDecider,
           context,
           id,
-          changeDirectoryGroup(undefined, () => group.attributes, seen),
+          decidedWhile(
+            held,
+            changeDirectoryGroup(undefined, () => group.attributes, seen),
+          ),
         );
         if (added.length + removed.length <= MOST_IN_RECORD) return;
       } catch (error) {
@@ -274,6 +292,17 @@ export class ListingApplication {
   private contextOf(run: StoredRun, what: string, ordinal: number | string): RequestContext {
     return contextOf(run, what, ordinal, this.clock.now());
   }
+}
+
+/**
+ * What is decided anew whenever somebody else was faster is decided only while the work is ours. What was decided before is appended at the version that it was decided on: by then whoever does the
+ * work since has met the same difference, and done the same.
+ */
+export function decidedWhile<State, Event extends Fact>(held: () => void, decide: Decision<State, Event>): Decision<State, Event> {
+  return (state, context) => {
+    held();
+    return decide(state, context);
+  };
 }
 
 function isGone(error: unknown): boolean {

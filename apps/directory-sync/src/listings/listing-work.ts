@@ -11,8 +11,8 @@ import { Leases } from '#libs/read-models/src/leases';
 import { Fenced } from '#libs/read-models/src/read-models';
 import { acceptCredentials, directoryDecider, type StoredDirectory } from '../domain/directory.decider.ts';
 import { DirectoryReader } from '../readers/directory-reader.ts';
-import { DirectoryRuns, withError, type StoredRun } from './directory-runs.ts';
-import { ListingApplication } from './listing-application.ts';
+import { DirectoryRuns, isOver, withError, type StoredRun } from './directory-runs.ts';
+import { decidedWhile, ListingApplication } from './listing-application.ts';
 import { ListingComparison, type Compared } from './listing-comparison.ts';
 import { LISTINGS_FOLDER } from './listings.ts';
 import { contextOf, RunFailed } from './run-contexts.ts';
@@ -26,7 +26,6 @@ const TRIES = 3;
 /** How much is done again at most after a kill, and how often somebody who asks sees more. */
 const SAVE_EVERY_MS = 1_000;
 const CLEAN_EVERY_MS = 3_600_000;
-const OVER: ReadonlySet<DirectoryRun['phase']> = new Set(['completed', 'refused', 'failed']);
 
 /** The work was given up: its lease is another's, or the process stops. */
 class Stopped extends Error {}
@@ -48,7 +47,7 @@ export class ListingWork implements BackgroundComponent {
     private readonly repository: Repository,
     private readonly clock: Clock,
     private readonly log: Log,
-    leases: Leases,
+    private readonly leases: Leases,
   ) {
     this.leased = new LeasedWork(this.name, (signal, token) => this.work(signal, token), { leases, log });
   }
@@ -84,10 +83,9 @@ export class ListingWork implements BackgroundComponent {
   /** Never throws: what cannot be done now is tried again. */
   private async carryOut(environment: string, id: string, { signal, token }: { readonly signal: AbortSignal; readonly token: number }): Promise<void> {
     try {
-      const run = await this.runs.find(environment, id);
-      if (run === null) return await this.runs.forget(id);
-      const ended = OVER.has(run.phase) ? run : await this.run({ ...run, fence: token }, signal);
-      await this.runs.leave(ended);
+      const run = await this.runs.takeOver(environment, id, token);
+      if (run === null) return;
+      await this.runs.leave(isOver(run) ? run : await this.run(run, signal));
       this.failures.delete(id);
     } catch (error) {
       if (error instanceof Stopped || error instanceof Fenced) return;
@@ -103,8 +101,13 @@ export class ListingWork implements BackgroundComponent {
   private async run(begun: StoredRun, signal: AbortSignal): Promise<StoredRun> {
     let run = begun;
     let savedAt = 0;
+    // Whoever was paused for longer than the lease lasts knows at once that it may be another's.
+    const held = (): void => {
+      if (signal.aborted || !this.leases.isHeld(this.name)) throw new Stopped();
+    };
     const directory = async (): Promise<StoredDirectory> => {
-      if (signal.aborted) throw new Stopped();
+      await this.leases.held(this.name, signal);
+      held();
       return this.openDirectory(run);
     };
     const save = async (next: StoredRun): Promise<void> => {
@@ -138,10 +141,10 @@ export class ListingWork implements BackgroundComponent {
         for (const refusal of refusals) run = withError(run, { line: null, ...refusal });
         if (refusals.length > 0) return await this.end(run, 'refused');
         if (run.dry_run) return await this.end(run, 'completed');
-        await this.link(run, await directory());
+        await this.link(run, await directory(), held);
         await save({ ...run, phase: 'applying', lines: 0, checkpoint: { step: 'remove_groups', line: 0, after: null } });
       }
-      return await this.end(await this.application.apply({ run, directory, reached }, compared), 'completed');
+      return await this.end(await this.application.apply({ run, held, directory, reached }, compared), 'completed');
     } catch (error) {
       if (!(error instanceof RunFailed)) throw error;
       return this.end(withError(run, { line: null, code: error.code, message: error.message }), 'failed');
@@ -161,12 +164,12 @@ export class ListingWork implements BackgroundComponent {
   }
 
   /** The first listing that is accepted says that the directory is in use. */
-  private async link(run: StoredRun, directory: StoredDirectory): Promise<void> {
+  private async link(run: StoredRun, directory: StoredDirectory, held: () => void): Promise<void> {
     if (directory.is_activated) return;
     const organizations = await this.directories.organizationsOf(run.environment, [directory]);
     const domains = organizations.get(directory.organization_id)?.domains ?? [];
     const context = contextOf(run, 'link', 0, this.clock.now());
-    await this.repository.transact(directoryDecider, context, directory.id, acceptCredentials(directory.id, domains));
+    await this.repository.transact(directoryDecider, context, directory.id, decidedWhile(held, acceptCredentials(directory.id, domains)));
   }
 }
 

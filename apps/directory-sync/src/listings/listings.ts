@@ -21,7 +21,7 @@ export class Listings {
 
   @Handles(SendDirectoryListing)
   async send({ context, id: directoryId, dry_run = false, force = false, removal_limit = REMOVAL_LIMIT }: SendDirectoryListing): Promise<DirectoryRun> {
-    const { environment, actor, requestId, commandId, upload } = context;
+    const { environment, actor, requestId, commandId, deadline, upload } = context;
     if (upload === undefined) throw new Error('A listing came without its content.');
     const directory = await this.directories.require(context, directoryId);
     if (directory.is_unlinked)
@@ -49,7 +49,7 @@ export class Listings {
       checkpoint: null,
       fence: 0,
     };
-    return toPublicRun(await this.runs.begin(run));
+    return toPublicRun(await this.runs.begin(run, deadline));
   }
 
   @Handles(GetDirectoryRun)

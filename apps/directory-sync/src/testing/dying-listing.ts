@@ -4,7 +4,7 @@
  */
 import { dyingAt } from '#libs/testing/src/dying';
 import { DirectoryRuns, type StoredRun } from '../listings/directory-runs.ts';
-import { ListingApplication } from '../listings/listing-application.ts';
+import { ListingApplication, type RunningRun } from '../listings/listing-application.ts';
 import { ListingComparison } from '../listings/listing-comparison.ts';
 import { ListingWork } from '../listings/listing-work.ts';
 
@@ -12,11 +12,16 @@ import { ListingWork } from '../listings/listing-work.ts';
 function isNth(count: number): (given: readonly unknown[]) => boolean {
   const calls = new Map<string, number>();
   return (given) => {
-    const { id } = given.find((each): each is StoredRun => typeof each === 'object' && each !== null && 'fence' in each)!;
+    const { id } = given.map(runOf).find((each) => each !== null)!;
     const call = (calls.get(id) ?? 0) + 1;
     calls.set(id, call);
     return call === count;
   };
+}
+
+function runOf(given: unknown): StoredRun | null {
+  if (typeof given !== 'object' || given === null) return null;
+  return 'fence' in given ? (given as StoredRun) : 'run' in given ? (given as RunningRun).run : null;
 }
 
 const saves =
@@ -25,6 +30,7 @@ const saves =
     isMeant(run as StoredRun);
 
 dyingAt(DirectoryRuns.prototype, 'begin', 'the run is queued');
+dyingAt(DirectoryRuns.prototype, 'take', 'the run is taken');
 dyingAt(ListingComparison.prototype, 'usersByKey', 'a part is compared', isNth(2));
 dyingAt(ListingComparison.prototype, 'compareGroups', 'groups are compared');
 dyingAt(ListingWork.prototype, 'link', 'the directory is linked');

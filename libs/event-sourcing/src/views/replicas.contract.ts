@@ -15,8 +15,9 @@ import { Readiness } from '#libs/platform/src/readiness';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Leases } from '#libs/read-models/src/leases';
-import { ReadModels, type Table, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
+import type { ReadModels, Write } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
+import { Gate, gated, GatedReadModels } from '#libs/testing/src/gate';
 import { givenKeys } from '#libs/testing/src/given-keys';
 import { KeptMessages } from '#libs/testing/src/kept-messages';
 import { mayTake, until } from '#libs/testing/src/until';
@@ -82,53 +83,6 @@ const LATER = {
   ] as readonly View<never>[],
 };
 const EARLIER = { views: [...BOTH, looks] as readonly View<never>[] };
-
-/** Where a process is stopped, as by SIGSTOP: whatever it was about to do, it does when it goes on. */
-class Gate {
-  private opened: (() => void) | null = null;
-  private passable: Promise<void> = Promise.resolve();
-
-  close(): void {
-    this.passable = new Promise((resolve) => (this.opened = resolve));
-  }
-
-  open(): void {
-    this.opened?.();
-  }
-
-  pass(): Promise<void> {
-    return this.passable;
-  }
-}
-
-/** A port behind the gate: every method waits until it may pass. */
-function gated<Port extends object>(port: Port, gate: Gate, names: readonly (keyof Port)[]): Port {
-  return new Proxy(port, {
-    get: (target, name) => {
-      const found = Reflect.get(target, name) as unknown;
-      if (typeof found !== 'function') return found;
-      const method = found.bind(target) as (...given: readonly unknown[]) => unknown;
-      return names.includes(name as keyof Port) ? async (...given: readonly unknown[]) => (await gate.pass(), method(...given)) : method;
-    },
-  });
-}
-
-class GatedReadModels extends ReadModels {
-  constructor(
-    private readonly readModels: ReadModels,
-    private readonly gate: Gate,
-  ) {
-    super();
-  }
-
-  table<Row>(definition: TableDefinition<Row>): Table<Row> {
-    return gated(this.readModels.table(definition), this.gate, ['write', 'get', 'getMany', 'checkpoint']);
-  }
-
-  drop(table: string, fence?: number): Promise<void> {
-    return this.readModels.drop(table, fence);
-  }
-}
 
 const keysDirectory = await mkdtemp(join(tmpdir(), 'replicas-keys-'));
 const keys = await givenKeys(keysDirectory);
