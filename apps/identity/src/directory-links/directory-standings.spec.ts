@@ -1,31 +1,24 @@
-import { hash, randomUUID } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { FindEnvironmentKey } from '#libs/contracts/src/environments/operations';
+import { inTurns } from '#libs/platform/src/in-turns';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { systemContext } from '#libs/platform/src/system-context';
+import { NDJSON, group, user } from '#libs/testing/src/given-directory';
+import { recordsAfter } from '#libs/testing/src/records-after';
 import { ProductInProcess } from '#libs/testing/src/running-product';
 import { Caller } from '#libs/testing/src/suite';
+import { eventually } from '#libs/testing/src/until';
 import { FollowPeopleOfDirectories, FollowPoliciesOfDirectories } from './directory.reactions.ts';
-
-const PASSWORD = 'correct horse battery staple';
-const MEMBERSHIPS = '/user_management/organization_memberships';
+import { standingsContract } from './directory-standings.contract.ts';
 
 let product: ProductInProcess;
-let suite: Caller;
-let client_id: string;
 /** Lets the reactions go on. */
 let goOn: () => void = () => {};
-beforeAll(async () => {
-  product = await ProductInProcess.open({ variables: {}, log: new PinoLog({ level: 'silent', readable: false }) });
-  suite = new Caller(() => product.url, product.key);
-  const asked = Object.assign(new FindEnvironmentKey(), { hash: hash('sha256', product.key, 'hex'), context: systemContext(SYSTEM_ENVIRONMENT, Date.now()) });
-  client_id = (await product.call(asked)).client_id;
-});
-afterEach(() => goOn());
+beforeAll(async () => void (product = await ProductInProcess.open({ variables: {}, log: new PinoLog({ level: 'silent', readable: false }) })));
 afterAll(() => product.close());
 
-/** Nothing follows from here on until the test is over: what holds, holds by what the directory says alone. */
-function stopFollowing(): void {
+async function stopFollowing(): Promise<void> {
   const gate = new Promise<void>((resolve) => (goOn = resolve));
   for (const reaction of [product.get(FollowPeopleOfDirectories), product.get(FollowPoliciesOfDirectories)]) {
     const react: (event: never) => Promise<void> = reaction.react.bind(reaction);
@@ -33,137 +26,72 @@ function stopFollowing(): void {
   }
 }
 
-interface Access {
-  readonly refreshes: boolean;
-  readonly signsIn: boolean;
-  readonly isAllowed: boolean;
-  readonly hasKey: boolean;
-  /** Whether a session is listed as one that goes on. */
-  readonly hasSession: boolean;
-}
-const ALL: Access = { refreshes: true, signsIn: true, isAllowed: true, hasKey: true, hasSession: true };
-const NOTHING: Access = { refreshes: false, signsIn: false, isAllowed: false, hasKey: false, hasSession: false };
-
-/** A person of a directory who is signed in, may read, and has an API key. */
-async function givenMember(policy: object = {}, isKnown = true) {
-  const domain = `${randomUUID()}.test`;
-  const { id: organization_id } = await suite.post('/organizations', { name: 'Acme', domain_data: [{ domain, state: 'verified' }] }).expect(201);
-  const directory = await givenDirectory(organization_id, policy);
-  const roles = `/authorization/organizations/${organization_id}/roles`;
-  await suite.post('/authorization/permissions', { slug: 'read', name: 'Read' });
-  await suite.post(roles, { slug: 'org-reader', name: 'Reader' }).expect(201);
-  await suite.put(`${roles}/org-reader/permissions`, { permissions: ['read'] }).expect(200);
-  const email = `ada@${domain}`;
-  const { id: user_id } = await suite.post('/user_management/users', { email, email_verified: true, password: PASSWORD }).expect(201);
-  const { id } = await suite.post(MEMBERSHIPS, { organization_id, user_id, role_slug: 'org-reader' }).expect(201);
-  const person = await directory.person(email);
-  await suite.eventually(`${MEMBERSHIPS}/${id}`, { directory_managed: true });
-  const ask = (body: object) => suite.post('/user_management/authenticate', { client_id, client_secret: suite.key, ...body });
-  const signIn = () => ask({ grant_type: 'password', email, password: PASSWORD });
-  const { access_token, ...first } = (await signIn()).body;
-  let { refresh_token } = first;
-  const { sid: session } = JSON.parse(Buffer.from(access_token.split('.')[1], 'base64url').toString());
-  const { value } = await suite.post(`/user_management/users/${user_id}/api_keys`, { organization_id, name: 'Key' }).expect(201);
-  /** Each with its first request. */
-  const access = async (): Promise<Access> => {
-    const { data } = await suite.get(`/user_management/users/${user_id}/sessions`).expect(200);
-    const hasSession = (data as readonly { readonly id: string }[]).some(({ id: listed }) => listed === session);
-    const refreshed = await ask({ grant_type: 'refresh_token', refresh_token });
-    if (refreshed.status === 200) ({ refresh_token } = refreshed.body);
-    const resource_id = `authz_resource_${organization_id.slice(-26)}`;
-    const { authorized } = await suite.post(`/authorization/organization_memberships/${id}/check`, { permission_slug: 'read', resource_id }).expect(200);
-    const { api_key } = await suite.post('/api_keys/validations', { value }).expect(200);
-    const signed = await signIn();
-    return {
-      hasSession,
-      refreshes: refreshed.status === 200,
-      isAllowed: authorized,
-      hasKey: api_key !== null,
-      signsIn: signed.body.organization_id === organization_id,
-    };
-  };
-  if (isKnown) expect(await access()).toEqual(ALL);
-  return { organization_id, email, directory, person, id, access };
-}
-
-async function givenDirectory(organization_id: string, policy: object) {
-  const { id } = await suite
-    .post('/admin/directories', { organization_id, type: 'generic scim v2.0', name: 'D', policy: { follows: 'memberships', ...policy } })
-    .expect(201);
-  const { token } = await suite.post(`/admin/directories/${id}/tokens`).expect(201);
+standingsContract('embedded', async () => {
+  const asked = Object.assign(new FindEnvironmentKey(), { hash: hash('sha256', product.key, 'hex'), context: systemContext(SYSTEM_ENVIRONMENT, Date.now()) });
   return {
-    id,
-    person: async (email: string): Promise<string> =>
-      (await suite.scim('POST', id, '/Users', token, { body: { userName: randomUUID(), emails: [{ value: email, primary: true }] } })).body.id,
-    activate: async (person: string, active: boolean) => {
-      const body = { Operations: [{ op: 'replace', path: 'active', value: active }] };
-      expect((await suite.scim('PATCH', id, `/Users/${person}`, token, { body })).status).toBe(200);
-    },
-    remove: async (person: string) => expect((await suite.scim('DELETE', id, `/Users/${person}`, token)).status).toBe(204),
-    end: () => suite.delete(`/directories/${id}`).expect(202),
+    suite: new Caller(() => product.url, product.key),
+    client_id: (await product.call(asked)).client_id,
+    head: () => product.events.head(),
+    stopFollowing,
+    goOn: () => goOn(),
   };
-}
-
-describe('while nothing follows yet what a directory says', () => {
-  it('whoever is deactivated has no access with the next request, and has it back with the next', async () => {
-    const { directory, person, id, access } = await givenMember();
-    stopFollowing();
-    await directory.activate(person, false);
-    expect(await access()).toEqual(NOTHING);
-    await suite.get(`${MEMBERSHIPS}/${id}`).expect(200, { status: 'active' });
-    await directory.activate(person, true);
-    // The session has ended; everything else is as before.
-    expect(await access()).toEqual({ ...ALL, refreshes: false, hasSession: false });
-  });
-
-  it('whoever is deleted has no access', async () => {
-    const { directory, person, access } = await givenMember();
-    stopFollowing();
-    await directory.remove(person);
-    expect(await access()).toEqual(NOTHING);
-  });
-
-  it('nobody has access by a directory that was deleted, where memberships end with it', async () => {
-    const { directory, access } = await givenMember({ on_delete: 'end' });
-    stopFollowing();
-    await directory.end();
-    expect(await access()).toEqual(NOTHING);
-  });
-
-  it('everybody has access who had it by a directory that was deleted, where memberships are released', async () => {
-    const { directory, access } = await givenMember({ on_delete: 'release' });
-    stopFollowing();
-    await directory.end();
-    expect(await access()).toEqual(ALL);
-  });
-
-  it('whoever another directory has too keeps access without a gap, for as long as it has them active', async () => {
-    const { organization_id, email, directory, person, access } = await givenMember();
-    const other = await givenDirectory(organization_id, {});
-    const second = await other.person(email);
-    await suite.eventually(`/directory_users/${second}`, { link_state: 'managed_elsewhere' });
-    stopFollowing();
-    await directory.remove(person);
-    expect(await access()).toEqual(ALL);
-    await other.activate(second, false);
-    expect(await access()).toEqual(NOTHING);
-  });
-
-  it('what is read into memory later says the same', async () => {
-    const [inactive, gone, ended, taken] = [
-      await givenMember({}, false),
-      await givenMember({}, false),
-      await givenMember({ on_delete: 'end' }, false),
-      await givenMember({}, false),
-    ];
-    const other = await givenDirectory(taken.organization_id, {});
-    await suite.eventually(`/directory_users/${await other.person(taken.email)}`, { link_state: 'managed_elsewhere' });
-    stopFollowing();
-    await inactive.directory.activate(inactive.person, false);
-    await gone.directory.remove(gone.person);
-    await ended.directory.end();
-    await taken.directory.remove(taken.person);
-    await suite.get('/organizations', { 'Gatehouse-Position': await product.events.head() }).expect(200);
-    expect(await Promise.all([inactive, gone, ended, taken].map((each) => each.access()))).toEqual([NOTHING, NOTHING, NOTHING, ALL]);
-  });
 });
+
+const PEOPLE = 1_000;
+
+describe('a directory of a thousand people that is deleted, where memberships end with it', () => {
+  it('gives nobody anything from the answer on, and each membership ends, once', async () => {
+    const suite = new Caller(() => product.url, product.key);
+    const { id: organization_id } = await suite
+      .post('/organizations', { name: 'Acme', domain_data: [{ domain: 'thousand.test', state: 'verified' }] })
+      .expect(201);
+    const policy = { follows: 'memberships_and_roles', on_delete: 'end' };
+    const { id } = await suite.post('/admin/directories', { organization_id, type: 'sftp', name: 'All', policy }).expect(201);
+    await suite.post('/authorization/permissions', { slug: 'read', name: 'Read' });
+    const roles = `/authorization/organizations/${organization_id}/roles`;
+    await suite.post(roles, { slug: 'org-everybody', name: 'Everybody' }).expect(201);
+    await suite.put(`${roles}/org-everybody/permissions`, { permissions: ['read'] }).expect(200);
+    const people = Array.from({ length: PEOPLE }, (_, index) => `p${index}`);
+    const lines = [...people.map((each) => user(each, { email: `${each}@thousand.test` })), group('everybody', people)];
+    await suite.put(`/admin/directories/${id}/snapshot`, `${lines.join('\n')}\n`, { 'Content-Type': NDJSON }).expect(202);
+    const memberships = await eventually(async () => {
+      const found = await all(suite, `/user_management/organization_memberships?organization_id=${organization_id}`);
+      expect(found).toHaveLength(PEOPLE);
+      return found;
+    }, 60_000);
+    const [{ id: everybody }] = (await suite.get(`/directory_groups?directory=${id}`).expect(200)).data;
+    await suite.put(`/admin/directories/${id}/role_mappings`, { role_mappings: [{ group_id: everybody, role_slug: 'org-everybody' }] }).expect(200);
+    const resource_id = `authz_resource_${organization_id.slice(-26)}`;
+    const allowed = async (): Promise<number> => {
+      const answers = await inTurns(memberships, 32, async ({ id: membership }) => {
+        const asked = { permission_slug: 'read', resource_id };
+        return (await suite.post(`/authorization/organization_memberships/${membership}/check`, asked)).body.authorized === true;
+      });
+      return answers.filter(Boolean).length;
+    };
+    // Members become members of their group one after the other.
+    await eventually(async () => expect(await allowed()).toBe(PEOPLE), 60_000);
+    const before = await product.events.head();
+    await stopFollowing();
+    await suite.delete(`/directories/${id}`).expect(202);
+    expect(await allowed()).toBe(0);
+    goOn();
+    const ended = async (): Promise<readonly string[]> =>
+      (await recordsAfter(product.events, before)).flatMap(({ type, data }) =>
+        type === 'organization_membership.deleted' ? [(data as { id: string }).id] : [],
+      );
+    await eventually(async () => expect(await ended()).toHaveLength(PEOPLE), 60_000);
+    expect([...(await ended())].sort()).toEqual(memberships.map((each) => each.id).sort());
+    expect(await all(suite, `/user_management/organization_memberships?organization_id=${organization_id}&statuses=active,inactive,pending`)).toEqual([]);
+  }, 180_000);
+});
+
+async function all(suite: Caller, path: string): Promise<readonly { readonly id: string }[]> {
+  const found: { readonly id: string }[] = [];
+  for (let after = ''; ;) {
+    const { data, list_metadata } = await suite.get(`${path}&limit=100${after}`).expect(200);
+    found.push(...data);
+    if (list_metadata.after === null) return found;
+    after = `&after=${list_metadata.after}`;
+  }
+}
