@@ -7,6 +7,8 @@ const WORKING = 2;
 
 /** Specs over HTTP that hurt nobody: each has an environment of its own on the cluster that all of them share. */
 const shared = [
+  'apps/audit-logs/src/retention/retention.spec.ts',
+  'apps/audit-logs/src/streams/streams.spec.ts',
   'apps/audit-logs/src/trail/audit-events.spec.ts',
   'apps/authorization/src/assignments/group-role-assignments.spec.ts',
   'apps/authorization/src/assignments/role-assignments.spec.ts',
@@ -42,6 +44,7 @@ const seldom = [
 /** Specs over HTTP that restart its processes. */
 const hurting = [
   'apps/audit-logs/src/administration/administration.spec.ts',
+  'apps/audit-logs/src/streams/stream-replicas.spec.ts',
   'apps/authorization/src/checks/access-checks.spec.ts',
   'apps/identity/src/organizations/organization-domains.spec.ts',
 ];
@@ -77,6 +80,7 @@ const drawn = [
 
 /** Specs that hold one way to do a thing to its limits, beside a contract or slice that every commit runs: interleavings, servers that fail, replicas, kills. Up to a minute each. A commit runs a third. */
 const limits = [
+  'apps/audit-logs/src/retention/retention-on-engines.spec.ts',
   'apps/audit-logs/src/streams/stream-replicas.spec.ts',
   'apps/directory-sync/src/directory-replicas.spec.ts',
   'apps/directory-sync/src/listings/hung-listings.spec.ts',

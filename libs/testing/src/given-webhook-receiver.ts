@@ -1,11 +1,15 @@
-import { readFileSync } from 'node:fs';
 import { environmentVariables } from '#libs/platform/src/config/environment';
+import type { Certified } from './certificates.ts';
 import { WebhookReceiver } from './webhook-receiver.ts';
 
-/** A receiver that the suite of this file may send webhooks to: in production mode only over TLS, with a certificate that it believes. */
+/** A receiver that the suite of this file may send webhooks to. */
 export async function givenWebhookReceiver(): Promise<WebhookReceiver> {
-  if (environmentVariables()['SUITE'] !== 'processes') return WebhookReceiver.listen();
+  return WebhookReceiver.listen(await certificateOfReceivers());
+}
+
+/** What receivers on this machine show: in production mode they are reached only over TLS, with a certificate that the cluster believes. Null: they are reached in clear. */
+export async function certificateOfReceivers(): Promise<Certified | null> {
+  if (environmentVariables()['SUITE'] !== 'processes') return null;
   const { SharedCluster } = await import('./cluster/shared-cluster.ts');
-  const { tls } = await SharedCluster.get();
-  return WebhookReceiver.listen(tls === null ? undefined : { cert: readFileSync(tls.cert, 'utf8'), key: readFileSync(tls.key, 'utf8') });
+  return (await SharedCluster.get()).certificateOfReceivers();
 }

@@ -25,9 +25,9 @@ export class WebhookReceiver {
   ) {}
 
   /** With a certificate it is reached over TLS alone. */
-  static async listen(certified?: Certified): Promise<WebhookReceiver> {
-    const server = certified === undefined ? createServer() : createTlsServer(certified);
-    const receiver = new WebhookReceiver(server, certified === undefined ? 'http' : 'https');
+  static async listen(certified: Certified | null = null): Promise<WebhookReceiver> {
+    const server = certified === null ? createServer() : createTlsServer(certified);
+    const receiver = new WebhookReceiver(server, certified === null ? 'http' : 'https');
     server.on('request', (request, response) => {
       let body = '';
       request.setEncoding('utf8').on('data', (text: string) => (body += text));

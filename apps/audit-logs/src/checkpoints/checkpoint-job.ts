@@ -1,13 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { LeasedFollowers, type CheckpointElsewhere } from '#libs/event-sourcing/src/following/leased-followers';
-import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Clock } from '#libs/platform/src/clock';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { ReadModels } from '#libs/read-models/src/read-models';
+import { DueWork } from '../due-work/due-work.ts';
 import type { TrailOwner } from '../sealing/trail-keys.ts';
 import { trailOf } from '../tree/trail-tree.ts';
 import { Checkpoints, TrailDiverged, type TrailStanding } from './checkpoints.ts';
@@ -20,30 +21,20 @@ const AT_ONCE = 8;
 /** A trail with events that no checkpoint has yet. */
 interface Due {
   readonly owner: TrailOwner;
-  /** Where the log was before the first of them: whoever begins there meets it again. */
-  readonly before: Position;
   /** Of the last of them. */
   version: number;
   /** Not before. Milliseconds since the epoch. */
   at: number;
 }
 
-/**
- * Has a checkpoint recorded of each trail that has grown. What it has to do is in memory; how far it is is stored only up to where all was done, so that whoever takes over meets
- * again what was not.
- */
+/** Has a checkpoint recorded of each trail that has grown. */
 @Injectable()
 export class CheckpointJob implements BackgroundComponent, OnModuleInit {
   readonly name = 'audit-checkpoints';
   readonly stage = 'work';
   private readonly stopping = new AbortController();
-  private readonly table: Table<never>;
-  private readonly due = new Map<string, Due>();
+  private readonly due: DueWork<Due>;
   private readonly diverged = new Map<string, Exclude<TrailStanding, 'intact'>>();
-  /** What lies before was looked at. */
-  private seen: Position = START;
-  /** Where it was said to be last: also where it begins. */
-  private written: Position = START;
   private running: Promise<void> = Promise.resolve();
 
   constructor(
@@ -54,7 +45,7 @@ export class CheckpointJob implements BackgroundComponent, OnModuleInit {
     metrics: Metrics,
     readModels: ReadModels,
   ) {
-    this.table = readModels.table({ name: 'audit_checkpoints_done', indexes: [], rebuildable: false, isMadeAnew: true });
+    this.due = new DueWork(readModels.table({ name: 'audit_checkpoints_done', indexes: [], rebuildable: false, isMadeAnew: true }));
     metrics.gauge({
       name: 'audit_trails_diverged',
       help: 'Audit trails that are not what their latest checkpoint says: they have lost events (shorter), or have others (altered).',
@@ -66,24 +57,14 @@ export class CheckpointJob implements BackgroundComponent, OnModuleInit {
   }
 
   onModuleInit(): void {
-    const done: CheckpointElsewhere = {
-      isElsewhere: true,
-      checkpoint: () => this.table.checkpoint(),
-      write: async (_writes, position, fence) => {
-        if (position === undefined) return;
-        this.written = position;
-        await this.table.write([], this.doneBefore(position), fence);
-      },
-    };
     this.followers.add({
       name: 'audit.checkpoints',
-      table: done,
+      table: this.due.table,
       types: ['audit_event.recorded'],
       isRepeatable: true,
       onBegin: () => {
-        this.due.clear();
+        this.due.begin();
         this.diverged.clear();
-        this.seen = this.written;
       },
       handle: async (records) => {
         for (const record of records) this.note(record);
@@ -102,25 +83,15 @@ export class CheckpointJob implements BackgroundComponent, OnModuleInit {
     await this.running;
   }
 
-  private note({ stream, version, position }: RecordedEvent): void {
-    const due = this.due.get(stream);
-    if (due === undefined) this.due.set(stream, { owner: trailOf(stream), before: this.seen, version, at: 0 });
-    else due.version = version;
-    this.seen = position;
-  }
-
-  /** Up to where every trail has its checkpoint. */
-  private doneBefore(position: Position): Position {
-    if (this.due.size === 0) this.seen = position;
-    let done = position;
-    for (const { before } of this.due.values()) if (before < done) done = before;
-    return done;
+  private note(record: RecordedEvent): void {
+    const { stream, version } = record;
+    this.due.note(record, (due) => (due === undefined ? { owner: trailOf(stream), version, at: 0 } : Object.assign(due, { version })));
   }
 
   private async run(signal: AbortSignal): Promise<void> {
     for (; !signal.aborted; await pause(LOOK_MS, undefined, { signal }).catch(() => {})) {
       const now = this.clock.now();
-      const due = [...this.due].filter(([, { at }]) => at <= now || at > now + AT_MOST_EVERY_MS);
+      const due = [...this.due.items()].filter(([, { at }]) => at <= now || at > now + AT_MOST_EVERY_MS);
       for (let next = 0; next < due.length && !signal.aborted; next += AT_ONCE)
         await Promise.all(due.slice(next, next + AT_ONCE).map(([stream, trail]) => this.record(stream, trail)));
     }
@@ -134,8 +105,8 @@ export class CheckpointJob implements BackgroundComponent, OnModuleInit {
       this.diverged.delete(stream);
       const size = recorded?.size ?? 0;
       if (size < version) trail.at = Math.min(trail.at, Date.parse(recorded?.time ?? '') + AT_MOST_EVERY_MS || trail.at);
-      // Forgotten only where nothing came meanwhile, by whoever follows the log then.
-      else if (this.due.get(stream) === trail && trail.version === version) this.due.delete(stream);
+      // Forgotten only where nothing came meanwhile.
+      else if (trail.version === version) this.due.done(stream, trail);
     } catch (error) {
       if (error instanceof TrailDiverged) {
         if (this.diverged.get(stream) !== error.standing) this.log.error('An audit trail is not what its checkpoint says.', { ...trail.owner, error });

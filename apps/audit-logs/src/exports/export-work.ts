@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
-import { LeasedFollowers, type CheckpointElsewhere } from '#libs/event-sourcing/src/following/leased-followers';
-import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { LeasedFollowers } from '#libs/event-sourcing/src/following/leased-followers';
+import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { environmentOf, streamKeyOf } from '#libs/event-sourcing/src/log/naming';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, isNotFound, isUnavailable } from '#libs/platform/src/domain-error';
@@ -12,7 +12,7 @@ import { Metrics } from '#libs/platform/src/metrics';
 import { Signal } from '#libs/platform/src/signal';
 import { systemContext } from '#libs/platform/src/system-context';
 import { Leases } from '#libs/read-models/src/leases';
-import { ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { ReadModels } from '#libs/read-models/src/read-models';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import {
   auditExportDecider,
@@ -22,6 +22,7 @@ import {
   type ExportFailure,
   type StoredAuditExport,
 } from '../domain/audit-export.decider.ts';
+import { DueWork } from '../due-work/due-work.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { BuildStopped, ExportBuilds, ExportFailed, NotStored } from './export-builds.ts';
 import { ExportFiles } from './export-files.ts';
@@ -47,25 +48,19 @@ interface Due {
   readonly environment: string;
   readonly id: string;
   readonly organization: string;
-  /** Where the log was before it was asked for: whoever begins there meets it again. */
-  readonly before: Position;
   /** Not before; milliseconds since the epoch. */
   at: number;
   /** It is not tried any more, which is to be recorded. */
   failure: ExportFailure | null;
 }
 
-/**
- * Has exports made, on one replica at a time. What is to be made is in memory; how far the log was looked through is stored only up to where all is made, so that whoever takes over
- * meets again what is not.
- */
+/** Has exports made, on one replica at a time. */
 @Injectable()
 export class ExportWork implements BackgroundComponent, OnModuleInit {
   readonly name = 'audit-exports';
   readonly stage = 'work';
   private readonly stopping = new AbortController();
-  private readonly table: Table<never>;
-  private readonly due = new Map<string, Due>();
+  private readonly due: DueWork<Due>;
   /** By organization. */
   private readonly running = new Map<string, Promise<void>>();
   /** When an organization had its turn last: the one that had it longest ago is next. */
@@ -73,8 +68,6 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
   private turn = 0;
   private readonly asked = new Signal();
   private lease = new AbortController();
-  private seen: Position = START;
-  private written: Position = START;
   private working: Promise<void> = Promise.resolve();
   private readonly made;
 
@@ -92,7 +85,7 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
     metrics: Metrics,
     readModels: ReadModels,
   ) {
-    this.table = readModels.table({ name: 'audit_exports_done', indexes: [], rebuildable: false, isMadeAnew: true });
+    this.due = new DueWork(readModels.table({ name: 'audit_exports_done', indexes: [], rebuildable: false, isMadeAnew: true }));
     this.made = metrics.counter({
       name: 'audit_exports_total',
       help: 'Exports of audit trails that were made (ready) or failed, with the reason.',
@@ -107,24 +100,14 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
   }
 
   onModuleInit(): void {
-    const done: CheckpointElsewhere = {
-      isElsewhere: true,
-      checkpoint: () => this.table.checkpoint(),
-      write: async (_writes, position, fence) => {
-        if (position === undefined) return;
-        this.written = position;
-        await this.table.write([], this.doneBefore(position), fence);
-      },
-    };
     this.followers.add({
       name: WORK,
-      table: done,
+      table: this.due.table,
       types: ['audit_log_export.created', 'audit_log_export.ready', 'audit_log_export.failed'] satisfies readonly AuditExportEvent['type'][],
       isRepeatable: true,
       onBegin: () => {
         this.stopMaking();
-        this.due.clear();
-        this.seen = this.written;
+        this.due.begin();
       },
       handle: async (records) => {
         for (const record of records) this.note(record);
@@ -145,21 +128,13 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
     await this.working;
   }
 
-  private note({ type, stream, position, meta }: RecordedEvent): void {
-    if (type !== 'audit_log_export.created') this.due.delete(stream);
-    else {
+  private note(record: RecordedEvent): void {
+    const { type, stream, meta } = record;
+    this.due.note(record, () => {
+      if (type !== 'audit_log_export.created') return null;
       const environment = environmentOf(stream);
-      const organization = meta.organization ?? environment;
-      this.due.set(stream, { stream, environment, id: streamKeyOf(stream), organization, before: this.seen, at: 0, failure: null });
-    }
-    this.seen = position;
-  }
-
-  private doneBefore(position: Position): Position {
-    if (this.due.size === 0) this.seen = position;
-    let done = position;
-    for (const { before } of this.due.values()) if (before < done) done = before;
-    return done;
+      return { stream, environment, id: streamKeyOf(stream), organization: meta.organization ?? environment, at: 0, failure: null };
+    });
   }
 
   /** What is under way may be another's now. */
@@ -190,7 +165,7 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
     if (this.running.size >= AT_ONCE) return null;
     const now = this.clock.now();
     let first: Due | null = null;
-    for (const due of this.due.values()) {
+    for (const [, due] of this.due.items()) {
       if (this.running.has(placeOf(due)) || (due.at > now && due.at <= now + LONGEST_MS)) continue;
       if (first === null || this.turnOf(due) < this.turnOf(first)) first = due;
     }
@@ -208,7 +183,7 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
     const done = this.make(due, signal).finally(() => {
       this.running.delete(place);
       // Whoever has nothing to wait for has no turn to remember.
-      if (![...this.due.values()].some((each) => placeOf(each) === place)) this.turns.delete(place);
+      if (![...this.due.items()].some(([, each]) => placeOf(each) === place)) this.turns.delete(place);
     });
     this.running.set(place, done);
   }
@@ -216,7 +191,7 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
   /** Never throws: what cannot be done now is tried again. */
   private async make(due: Due, signal: AbortSignal): Promise<void> {
     try {
-      if ((await this.isOver(due, signal)) && this.due.get(due.stream) === due) this.due.delete(due.stream);
+      if (await this.isOver(due, signal)) this.due.done(due.stream, due);
     } catch (error) {
       if (error instanceof BuildStopped) return;
       due.at = this.clock.now() + AWAY_MS;

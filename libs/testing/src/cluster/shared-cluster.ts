@@ -1,8 +1,10 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { environmentVariables } from '#libs/platform/src/config/environment';
+import { givenAuthority, type Certified } from '../certificates.ts';
 import { freePort } from '../engines/free-port.ts';
+import type { AppContainer, Deployed, DeploymentNeeds } from '../deployment/app-container.ts';
 import { deployedByCompose } from '../deployment/composed.ts';
 import { deployedToProduction } from '../deployment/production.ts';
 import { S3Server } from '../engines/s3-server.ts';
@@ -15,6 +17,8 @@ import { ClusterProcess, type PlannedProcess } from './cluster-process.ts';
 /** What another file of specs has to know of it. */
 interface Noted extends Pick<Cluster, 'settings' | 'jobs' | 'tls'> {
   readonly planned: readonly PlannedProcess[];
+  /** Files in PEM. */
+  readonly receivers: Readonly<Record<'cert' | 'key', string>>;
 }
 
 /**
@@ -41,16 +45,17 @@ export class SharedCluster {
     }
     const directory = WatchedDirectory.createShared(path, 0);
     const files = await S3Server.start(directory);
+    const ofReceivers = mayBeHurt() ? await authorityOfReceivers(directory) : null;
     const { processes, settings, jobs, tls } = await Cluster.start({
-      deployment: mayBeHurt() ? deployedByCompose : deployedToProduction,
-      variables: { ...(await settingsOfSpecs()), ...files.settings },
+      deployment: ofReceivers === null ? deployedToProduction : (needs) => composedWith(needs, { [IN_CONTAINERS]: ofReceivers.folder }),
+      variables: { ...(await settingsOfSpecs(ofReceivers === null ? 'engines-ca.crt' : 'receivers-ca.crt')), ...files.settings },
       directory,
     }).catch(async (error: unknown) => {
       // The folder goes with what did not start, and nobody would find it.
       await files.kill();
       throw error;
     });
-    const noted = { settings, jobs, tls, planned: processes.map(({ planned }) => planned) };
+    const noted = { settings, jobs, tls, planned: processes.map(({ planned }) => planned), receivers: ofReceivers ?? tls! };
     // Written when it is ready, so that half a start is not taken for a cluster.
     writeFileSync(file, JSON.stringify(noted), { mode: 0o600 });
     return new SharedCluster(processes, noted);
@@ -71,6 +76,12 @@ export class SharedCluster {
     return this.noted.tls;
   }
 
+  /** What receivers of webhooks on this machine show, which processes believe. */
+  certificateOfReceivers(): Certified {
+    const { cert, key } = this.noted.receivers;
+    return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
+  }
+
   /** Where the gateways are asked. */
   get urls(): readonly string[] {
     return this.processes.filter(({ app }) => app === 'gateway').map(({ url }) => url);
@@ -89,8 +100,8 @@ export class SharedCluster {
   }
 }
 
-/** What an operator sets whose webhooks go to receivers of their own network, with certificates of their own authority. */
-const RECEIVERS_HERE = { WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8', NODE_EXTRA_CA_CERTS: '/etc/gatehouse/engines-ca.crt' };
+/** Where containers find files of operators. */
+const IN_CONTAINERS = '/etc/gatehouse';
 
 function mayBeHurt(): boolean {
   return environmentVariables()['SPECS'] === 'hurt';
@@ -100,7 +111,28 @@ function mayBeHurt(): boolean {
  * Nobody listens at the address of the DNS server until a file of specs does. Where much is done at random, limits are those of every day; how often a second somebody may ask
  * is of no file of specs here.
  */
-async function settingsOfSpecs(): Promise<Readonly<Record<string, string>>> {
+async function settingsOfSpecs(authority: string): Promise<Readonly<Record<string, string>>> {
   const variables = { DIRECTORY_USERS_RATE_LIMIT: '10000', DNS_SERVERS: `127.0.0.1:${await freePort()}`, PASSWORD_HASH_COST: LEAST_HASH_COST.production };
-  return { ...variables, ...(!mayBeHurt() && { ...SMALL_LIMITS, ...RECEIVERS_HERE }) };
+  // What an operator sets whose webhooks go to receivers of their own network, with certificates of their own authority.
+  const receivers = { WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8', NODE_EXTRA_CA_CERTS: `${IN_CONTAINERS}/${authority}` };
+  return { ...variables, ...receivers, ...(!mayBeHurt() && SMALL_LIMITS) };
+}
+
+/** Files in PEM, for a cluster that speaks in clear to its engines: what its containers are given lies in the folder. */
+async function authorityOfReceivers({ path }: WatchedDirectory): Promise<Readonly<Record<'folder' | 'cert' | 'key', string>>> {
+  const authority = await givenAuthority('Authority of receivers');
+  const { cert, key } = await authority.certify('receivers', ['localhost', '127.0.0.1']);
+  const folder = join(path, 'receivers');
+  const files = { folder, cert: join(path, 'receivers.crt'), key: join(path, 'receivers.key') };
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'receivers-ca.crt'), authority.ca);
+  writeFileSync(files.cert, cert);
+  writeFileSync(files.key, key, { mode: 0o600 });
+  return files;
+}
+
+/** What a `docker-compose.override.yml` mounts. */
+async function composedWith(needs: DeploymentNeeds, files: AppContainer['files']): Promise<Deployed> {
+  const deployed = await deployedByCompose(needs);
+  return { ...deployed, apps: deployed.apps.map((app) => ({ ...app, files: { ...app.files, ...files } })) };
 }

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Certified } from '#libs/testing/src/certificates';
 
 export interface Received {
   readonly method: string;
@@ -18,13 +20,15 @@ export class StreamReceiver {
 
   private constructor(
     private readonly server: Server,
+    private readonly scheme: 'http' | 'https',
     /** May be replaced at any time. */
     public answer: (request: Received) => Answered,
   ) {}
 
-  static async listen(answer: (request: Received) => Answered = () => ({ status: 200 })): Promise<StreamReceiver> {
-    const server = createServer();
-    const receiver = new StreamReceiver(server, answer);
+  /** With a certificate it is reached over TLS alone. */
+  static async listen(answer: (request: Received) => Answered = () => ({ status: 200 }), certified: Certified | null = null): Promise<StreamReceiver> {
+    const server = certified === null ? createServer() : createTlsServer(certified);
+    const receiver = new StreamReceiver(server, certified === null ? 'http' : 'https', answer);
     server.on('request', (request, response) => {
       let body = '';
       request.setEncoding('utf8').on('data', (text: string) => (body += text));
@@ -42,7 +46,7 @@ export class StreamReceiver {
   }
 
   get origin(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return `${this.scheme}://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
   async close(): Promise<void> {
