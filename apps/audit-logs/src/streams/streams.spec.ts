@@ -85,7 +85,8 @@ describe('the stream of an audit trail', () => {
       .expect(200, { type: 'GenericHttps', state: 'active', last_synced_at: null, waiting_events: 0 });
     await record(acme, 'one', 'two');
     await has(receiver, 'one', 'two');
-    await until(() => items(receiver).some(({ object, size }) => object === 'audit_log_checkpoint' && size >= 2));
+    // Maybe only of what was before: the next is signed a minute later.
+    await until(() => items(receiver).some(({ object }) => object === 'audit_log_checkpoint'));
     expect(actions(receiver)).toEqual(['one', 'two']);
     // A checkpoint stands behind the events that it is of.
     let known = 1;
@@ -93,7 +94,7 @@ describe('the stream of an audit trail', () => {
       if (item.object === 'audit_log_event') expect(item.leaf_index).toBe(known++);
       else expect(item.size).toBeLessThanOrEqual(known);
     }
-    const [batch] = batches(receiver);
+    const batch = batches(receiver).find(({ data }) => data.some(({ action }) => action === 'one'));
     expect(batch).toMatchObject({ object: 'audit_log_batch', stream_id: id, organization_id: acme });
     const event = items(receiver).find(({ action }) => action === 'two');
     const listed = await suite.get(`/audit_logs/events/${event.id}`).expect(200);
@@ -112,7 +113,7 @@ describe('the stream of an audit trail', () => {
     expect(log_stream).toEqual({ id, type: 'GenericHttps', state: 'active', last_synced_at: expect.any(String), created_at });
     await eventually(async () => {
       const { data } = await suite.get(`${pathOf(acme)}/deliveries`).expect(200);
-      expect(data.at(-1)).toMatchObject({ status: 'delivered', batch_id: batch!.id, status_code: 200, error: null, first_leaf_index: 1 });
+      expect(data).toContainEqual(expect.objectContaining({ status: 'delivered', batch_id: batch!.id, status_code: 200, error: null, first_leaf_index: 1 }));
     });
   });
 
