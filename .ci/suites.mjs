@@ -8,7 +8,6 @@ const WORKING = 2;
 /** Specs over HTTP that hurt nobody: each has an environment of its own on the cluster that all of them share. */
 const shared = [
   'apps/audit-logs/src/retention/retention.spec.ts',
-  'apps/audit-logs/src/streams/streams.spec.ts',
   'apps/audit-logs/src/trail/audit-events.spec.ts',
   'apps/authorization/src/assignments/group-role-assignments.spec.ts',
   'apps/authorization/src/assignments/role-assignments.spec.ts',
@@ -36,6 +35,7 @@ const shared = [
 
 /** As those, for which no commit has the time: the proof `cluster` runs them. */
 const seldom = [
+  'apps/audit-logs/src/streams/streams.spec.ts',
   'apps/directory-sync/src/directory-replicas.spec.ts',
   'apps/directory-sync/src/listings/listings.spec.ts',
   'apps/directory-sync/src/scim/scim-histories.spec.ts',

@@ -9,7 +9,7 @@ import { requestIdOf } from '#libs/platform/src/request-id';
 import { answerUnreadable } from '#libs/platform/src/unreadable-request';
 import { writtenRefusal } from './http-answer.ts';
 
-/** 128 characters, each percent-encoded, with room to spare. */
+/** Of what is decoded: 255 characters of two units each. */
 const MAX_PARAMETER = 512;
 /** How often slow requests are looked for. */
 const CHECK_TIMEOUTS = 1_000;

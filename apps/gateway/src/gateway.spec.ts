@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { eventLogDamaged } from '#libs/event-sourcing/src/log/log-damage';
+import { DomainError } from '#libs/platform/src/domain-error';
 import { Readiness } from '#libs/platform/src/readiness';
 import { until } from '#libs/testing/src/until';
 import { LimitReached, refusal } from './http-answer.ts';
@@ -310,6 +311,8 @@ describe('the gateway', () => {
       const damaged = refusal(eventLogDamaged('organization-1'))!;
       expect(damaged).toMatchObject({ status: 503, headers: undefined });
       expect(JSON.parse(damaged.text!)).toEqual({ code: 'event_log_damaged', message: expect.stringContaining('an operator has to look') as unknown });
+      const storeless = refusal(new DomainError('unavailable', 'blob_store_not_configured', 'It has none.'))!;
+      expect(storeless).toMatchObject({ status: 503, headers: undefined });
     });
 
     it('says nothing of a wait of more than a minute, since clients sleep whatever it says', () => {

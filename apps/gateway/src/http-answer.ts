@@ -15,6 +15,8 @@ export interface HttpAnswer {
 
 /** In seconds; where the wait is longer, nothing is said. */
 const LONGEST_RETRY = 60;
+/** Waiting does not help: an operator has to mend something first. */
+const LASTING: ReadonlySet<string> = new Set(['event_log_damaged', 'blob_store_not_configured']);
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 export function send(reply: FastifyReply, answer: HttpAnswer): void {
@@ -71,8 +73,7 @@ function refusalHeaders(error: DomainError, status: number, retryAfter = 1): Rea
       // Clients sleep whatever it says.
       return { ...(retryAfter <= LONGEST_RETRY && { 'Retry-After': String(retryAfter) }), ...(error instanceof LimitReached && error.headers) };
     case 503:
-      // Waiting does not help.
-      return error.code === 'event_log_damaged' ? undefined : { 'Retry-After': String(retryAfter) };
+      return LASTING.has(error.code) ? undefined : { 'Retry-After': String(retryAfter) };
     default:
       return undefined;
   }

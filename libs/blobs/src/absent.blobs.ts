@@ -15,6 +15,10 @@ export class AbsentBlobs extends Blobs {
     throw notConfigured();
   }
 
+  override async endUnfinished(): Promise<never> {
+    throw notConfigured();
+  }
+
   override list(): AsyncIterable<never> {
     throw notConfigured();
   }

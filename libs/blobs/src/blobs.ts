@@ -45,6 +45,9 @@ export abstract class Blobs {
   /** One that is not there is removed already. */
   abstract remove(name: string): Promise<void>;
 
+  /** Ends what is being stored below a folder, also by a process that ended meanwhile: whoever is still at it is refused. For who knows that nothing of it will be wanted. */
+  abstract endUnfinished(folder: string): Promise<void>;
+
   /** All below a folder, in no order. */
   abstract list(folder: string): AsyncIterable<Blob>;
 

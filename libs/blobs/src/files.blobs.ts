@@ -70,6 +70,9 @@ export class FilesBlobs extends Blobs {
     }
   }
 
+  /** Nobody else stores here, and what is left of a process that ended goes with the start of the next. */
+  override async endUnfinished(): Promise<void> {}
+
   override async *list(folder: string): AsyncGenerator<Blob> {
     yield* this.below(requireBlobFolder(folder));
   }

@@ -33,6 +33,10 @@ export class S3Blobs extends Blobs {
     await (await this.bucket()).remove(this.options.prefix + requireBlobName(name));
   }
 
+  override async endUnfinished(folder: string): Promise<void> {
+    await (await this.bucket()).abortUploads(`${this.options.prefix}${requireBlobFolder(folder)}/`, Infinity);
+  }
+
   override async *list(folder: string): AsyncGenerator<Blob> {
     const { prefix } = this.options;
     for await (const { key, ...stored } of (await this.bucket()).list(`${prefix}${requireBlobFolder(folder)}/`))

@@ -2,7 +2,7 @@ import type { ErrorKind } from '#libs/platform/src/domain-error';
 
 export interface DeclaredError {
   readonly kind: ErrorKind;
-  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 414 | 415 | 422 | 429 | 431 | 500 | 503;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 414 | 415 | 416 | 422 | 429 | 431 | 500 | 503;
   readonly doc: string;
   /** Answered as RFC 6749 says, `{error, error_description}`, instead of by a `code`, on which clients decide what to read. */
   readonly isOAuth?: true;
@@ -29,6 +29,11 @@ export const ERRORS = declare({
     kind: 'invalid',
     status: 413,
     doc: 'The body is longer than the operation takes (64 KiB, unless it says more), or what it asks for is more than can be recorded at once.',
+  },
+  range_not_satisfiable: {
+    kind: 'invalid',
+    status: 416,
+    doc: 'The part that is asked for lies behind the end of the file; `Content-Range` says how long that is.',
   },
   uri_too_long: { kind: 'invalid', status: 414, doc: 'The path is longer than any.' },
   headers_too_large: { kind: 'invalid', status: 431, doc: 'The request has more than 100 headers, or more than 16 KiB of them.' },

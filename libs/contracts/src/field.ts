@@ -28,7 +28,12 @@ export interface TextOptions extends Common {
 export type Field = Common & { readonly name: string; readonly optional: boolean } & (
     | { readonly kind: 'const'; readonly value: string }
     | { readonly kind: 'id'; readonly prefix: string }
-    | { readonly kind: 'ref'; readonly of: () => Class; readonly sameOrganization?: true }
+    | {
+        readonly kind: 'ref';
+        readonly of: () => Class;
+        readonly sameOrganization?: true;
+        /** Its environment may stand in its place. */ readonly orEnvironment?: true;
+      }
     | ({ readonly kind: 'text' } & TextOptions)
     | { readonly kind: 'oneOf'; readonly values: readonly string[] }
     | { readonly kind: 'flag'; readonly default?: boolean }

@@ -14,7 +14,7 @@ export const Const = (value: string, options: Common = { doc: 'Names the kind of
 /** The resource's own id: prefix + `_` + ULID. */
 export const Id = (prefix: string, options: Common) => record({ kind: 'id', prefix, ...options });
 /** The id of another resource. `sameOrganization`: it must belong to the same organization as the other references. */
-export const Ref = (of: () => Class, options: Common & { sameOrganization?: true }) => record({ kind: 'ref', of, ...options });
+export const Ref = (of: () => Class, options: Common & { sameOrganization?: true; orEnvironment?: true }) => record({ kind: 'ref', of, ...options });
 export const Text = (options: TextOptions) => record({ kind: 'text', ...options });
 export const OneOf = (values: readonly string[], options: Common) => record({ kind: 'oneOf', values, ...options });
 export const Flag = (options: Common & { default?: boolean }) => record({ kind: 'flag', ...options });

@@ -16,7 +16,7 @@ export const VALUES_LIMITS = { names: 50, name: '^[a-zA-Z0-9_-]{0,40}$', text: 5
 /** How a class that a field names appears: as a reference to a component in the published document, in place elsewhere. */
 export type Nest = (type: Class, purpose: Purpose) => Schema;
 
-/** The longest path parameter and the longest id that is looked up. */
+/** The longest id that is looked up, and the longest text in a path unless its field takes more. */
 export const MAX_REFERENCE = 128;
 /** What a list in a request holds at most, unless its field says otherwise; in a query that is at most 100. */
 const MAX_ITEMS = 1000;
@@ -65,7 +65,7 @@ function bareSchema(field: Field, purpose: Purpose, nest: Nest): Schema {
     case 'id':
       return referenceSchema(field.prefix, purpose);
     case 'ref':
-      return referenceSchema(prefixOf(field.of()), purpose);
+      return referenceSchema(prefixOf(field.of()), purpose, field.orEnvironment);
     case 'text':
       return textSchema(field, purpose);
     case 'time':
@@ -99,10 +99,10 @@ function bareSchema(field: Field, purpose: Purpose, nest: Nest): Schema {
   }
 }
 
-function referenceSchema(prefix: string | null, purpose: Purpose): Schema {
+function referenceSchema(prefix: string | null, purpose: Purpose, orEnvironment = false): Schema {
   if (purpose === 'serialise') return { type: 'string' };
   if (purpose === 'check' || prefix === null) return { type: 'string', maxLength: MAX_REFERENCE };
-  return { type: 'string', pattern: `^${prefix}_${ULID_PATTERN}$` };
+  return { type: 'string', pattern: `^${orEnvironment ? `(${prefix}|environment)` : prefix}_${ULID_PATTERN}$` };
 }
 
 type TextLimits = Omit<Extract<ListItems, { kind: 'text' }>, 'kind'>;
@@ -157,6 +157,11 @@ function orNull(schema: Schema, purpose: Purpose): Schema {
     ...('type' in schema && { type: [schema['type'], 'null'] }),
     ...('enum' in schema && { enum: [...(schema['enum'] as readonly unknown[]), null] }),
   };
+}
+
+/** What names something in a path is looked up as it comes, up to this many characters. */
+export function longestInPath(field: Field): number {
+  return field.kind === 'text' ? Math.max(field.max ?? 0, MAX_REFERENCE) : MAX_REFERENCE;
 }
 
 /** The prefix of a resource's ids; null for a class without an id of its own. */

@@ -4,7 +4,7 @@ import { eventDataOf, WEBHOOK_EVENT_NAMES } from './events.ts';
 import { exampleOf, exampleOfField, exampleOfFields } from './examples.ts';
 import { Event } from './feed/event.ts';
 import { mayBeAbsent, type Field } from './field.ts';
-import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, schemaOfFields, type Nest, type Schema } from './json-schema.ts';
+import { fieldSchema, longestInPath, MAX_QUERY_ITEMS, placesOf, schemaOfFields, type Nest, type Schema } from './json-schema.ts';
 import { isPublic, operations, takesKey, type AnswerShape, type Class, type OperationUpload, type RegisteredOperation } from './operation.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -137,7 +137,8 @@ function tagOf({ route }: RegisteredOperation): string {
 
 function pathParameter(field: Field): Json {
   // What names something in a path is never null, and is looked up as it comes.
-  const looked = field.kind === 'text' ? { type: 'string', maxLength: MAX_REFERENCE } : withoutProse(fieldSchema({ ...field, nullable: false }, 'request'));
+  const looked =
+    field.kind === 'text' ? { type: 'string', maxLength: longestInPath(field) } : withoutProse(fieldSchema({ ...field, nullable: false }, 'request'));
   return { name: field.name, in: 'path', required: true, description: field.doc, schema: looked, example: exampleOfField({ ...field, nullable: false }) };
 }
 

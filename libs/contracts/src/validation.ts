@@ -1,7 +1,7 @@
 import { DomainError, type FieldError } from '#libs/platform/src/domain-error';
 import { checkerOf } from './checker.ts';
 import { fieldsOf, mayBeAbsent, type Field } from './field.ts';
-import { fieldSchema, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, type Schema } from './json-schema.ts';
+import { fieldSchema, longestInPath, MAX_QUERY_ITEMS, placesOf, type Schema } from './json-schema.ts';
 import type { Operation, RegisteredOperation } from './operation.ts';
 import { bracketedLists } from './query-brackets.ts';
 import { unsetNulls } from './unset-nulls.ts';
@@ -114,7 +114,7 @@ function compile(operation: RegisteredOperation): RequestValidator {
 function checkSchema(operation: RegisteredOperation): Schema {
   const { path, query, body } = placesOf(operation);
   const properties: Record<string, Schema> = {};
-  for (const field of path) properties[field.name] = isLookedUp(field) ? { type: 'string', maxLength: MAX_REFERENCE } : fieldSchema(field, 'check');
+  for (const field of path) properties[field.name] = isLookedUp(field) ? { type: 'string', maxLength: longestInPath(field) } : fieldSchema(field, 'check');
   for (const field of query)
     properties[field.name] = fieldSchema(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'check');
   for (const field of body) properties[field.name] = fieldSchema(field, 'check');
@@ -131,7 +131,8 @@ function isLookedUp(field: Field): boolean {
 function scalarReader(field: Field): (text: unknown) => unknown {
   switch (field.kind) {
     case 'integer':
-      return (text) => (typeof text === 'string' && /^-?\d{1,15}$/.test(text) ? Number(text) : text);
+      // One that a number cannot hold comes out larger than any that a field takes.
+      return (text) => (typeof text === 'string' && /^-?\d+$/.test(text) ? Number(text) : text);
     case 'flag':
       return (text) => (text === 'true' || text === '1' ? true : text === 'false' || text === '0' ? false : text);
     case 'nested':

@@ -86,7 +86,7 @@ function problemsOf(document: OpenApiDocument, response: Json, headers: AnswerHe
 /** Declared headers that may not be left out. */
 const ALWAYS = ['X-Request-ID', 'Retry-After', 'Allow'];
 /** Where the wait may be longer than a minute, clients are not told of it: they would sleep for as long. */
-const MAY_BE_LATE: readonly unknown[] = ['daily_quota_exceeded', 'rate_limit_exceeded'];
+const MAY_BE_LATE: readonly unknown[] = ['blob_store_not_configured', 'daily_quota_exceeded', 'event_log_damaged', 'rate_limit_exceeded'];
 
 function schemasOf(document: OpenApiDocument): DocumentSchemas {
   let found = schemas.get(document);

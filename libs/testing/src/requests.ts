@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { fieldsOf, mayBeAbsent, type Field, type ListItems } from '#libs/contracts/src/field';
-import { MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, prefixOf, VALUES_LIMITS } from '#libs/contracts/src/json-schema';
+import { longestInPath, MAX_QUERY_ITEMS, MAX_REFERENCE, placesOf, prefixOf, VALUES_LIMITS } from '#libs/contracts/src/json-schema';
 import type { Class, Method, RegisteredOperation } from '#libs/contracts/src/operation';
 import { isVisibleText } from '#libs/contracts/src/text-formats';
 import { seededNumbers, seedOf } from './seed.ts';
@@ -243,7 +243,7 @@ function idOf(type: Class, known: KnownIds): fc.Arbitrary<string> {
 /** What names something in a path; never the two texts that a URL takes for a direction. */
 function pathValue(field: Field, known: KnownIds): fc.Arbitrary<unknown> {
   if (field.kind !== 'text') return bareValue(field, known).filter(isSegment);
-  const anything = textValue({ min: 1, max: Math.min(field.max ?? LONG, MAX_REFERENCE) }).filter(isSegment);
+  const anything = textValue({ min: 1, max: Math.min(field.max ?? LONG, longestInPath(field)) }).filter(isSegment);
   return typeof field.example === 'string' ? fc.oneof(fc.constant(field.example), anything) : anything;
 }
 
@@ -265,7 +265,7 @@ function wrongsOf(operation: RegisteredOperation): readonly Wrong[] {
   return [
     ...path
       .filter((field) => ['id', 'ref', 'text'].includes(field.kind))
-      .map(({ name }) => ({ place: 'path' as const, ...set(name, 'too_long', 'x'.repeat(MAX_REFERENCE + 1)) })),
+      .map((field) => ({ place: 'path' as const, ...set(field.name, 'too_long', 'x'.repeat(longestInPath(field) + 1)) })),
     ...query
       .flatMap((field) => wrongsOfField(field.kind === 'list' ? { ...field, maxItems: field.maxItems ?? MAX_QUERY_ITEMS } : field, 'query'))
       .map((wrong) => ({ place: 'query' as const, ...wrong })),

@@ -195,7 +195,28 @@ describe('exports of audit trails', () => {
     const text = await whole.text();
     const part = await fetch(local(one.url), { headers: { Range: 'bytes=3-11' } });
     expect([part.status, part.headers.get('content-range'), await part.text()]).toEqual([206, `bytes 3-11/${Buffer.byteLength(text)}`, text.slice(3, 12)]);
-    const head = await fetch(local(one.url), { method: 'HEAD' });
+    const bytes = Buffer.byteLength(text);
+    const partOf = async (Range: string, more: Readonly<Record<string, string>> = {}) => {
+      const answer = await fetch(local(one.url), { headers: { Range, ...more } });
+      return [answer.status, answer.headers.get('content-range'), await answer.text()];
+    };
+    for (const behind of [`bytes=${bytes}-`, `bytes=${bytes}-${bytes + 1}`, 'bytes=999999999999999999999999-', 'bytes=-0']) {
+      const [status, range, refused] = await partOf(behind);
+      expect([behind, status, range, JSON.parse(String(refused))]).toEqual([
+        behind,
+        416,
+        `bytes */${bytes}`,
+        { code: 'range_not_satisfiable', message: expect.any(String) },
+      ]);
+    }
+    expect(await partOf(`bytes=${bytes - 1}-`)).toEqual([206, `bytes ${bytes - 1}-${bytes - 1}/${bytes}`, text.slice(-1)]);
+    expect(await partOf('bytes=-4')).toEqual([206, `bytes ${bytes - 4}-${bytes - 1}/${bytes}`, text.slice(-4)]);
+    expect(await partOf('bytes=-99999999999999999999')).toEqual([206, `bytes 0-${bytes - 1}/${bytes}`, text]);
+    for (const none of ['bytes=4-2', 'bytes=-', 'bytes=a-b', 'lines=1-2', 'bytes=0-1,3-4']) expect(await partOf(none)).toEqual([200, null, text]);
+    const etag = whole.headers.get('etag')!;
+    expect((await partOf('bytes=0-1', { 'If-Range': etag }))[0]).toBe(206);
+    expect(await partOf('bytes=0-1', { 'If-Range': '"another"' })).toEqual([200, null, text]);
+    const head = await fetch(local(one.url), { method: 'HEAD', headers: { Range: 'bytes=0-1' } });
     expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, String(Buffer.byteLength(text)), '']);
     const url = new URL(local(one.url));
     const changed = (change: (address: URL) => void): string => {

@@ -53,7 +53,8 @@ export class DownloadFace implements HttpFace {
       const { status }: DeclaredError = ERRORS[error.code as keyof typeof ERRORS];
       const { retryAfter } = error.details;
       const retry = retryAfter !== undefined && { 'Retry-After': String(retryAfter) };
-      return { status, headers: { ...headers, ...retry }, text: JSON.stringify({ message: error.message, code: error.code }) };
+      const range = error instanceof RangeNotSatisfiable && { 'Content-Range': `bytes */${error.bytes}` };
+      return { status, headers: { ...headers, ...retry, ...range }, text: JSON.stringify({ message: error.message, code: error.code }) };
     }
     this.log.error('A download of an export failed.', { requestId, error });
     const message = `Something went wrong on our side. Please report the request id ${requestId}.`;
@@ -80,7 +81,9 @@ export class DownloadFace implements HttpFace {
   ): Promise<FastifyReply> {
     const { name, contentType } = namedFile(made, part);
     const { attempt, [part]: stored } = made.files!;
-    const range = rangeOf(headers.range, stored.bytes);
+    // Parts are of a GET alone, and of the file that the client has the beginning of.
+    const isPart = method === 'GET' && (headers['if-range'] === undefined || headers['if-range'] === `"${stored.hash}"`);
+    const range = isPart ? rangeOf(headers.range, stored.bytes) : null;
     const { first, last } = range ?? { first: 0, last: stored.bytes - 1 };
     // What is said of a file is said of one that is there.
     const content = method === 'HEAD' ? null : await this.blobs.get(this.files.nameOf(environment, { id: made.id, attempt }, part), range ?? undefined);
@@ -144,9 +147,23 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Of one part of a file; null for all of it, also where what is asked for is none or several. */
+/** What is asked for lies behind the end of a file. */
+class RangeNotSatisfiable extends DomainError {
+  constructor(readonly bytes: number) {
+    super('invalid', 'range_not_satisfiable', `The file has ${bytes} bytes, and nothing of what is asked for.`);
+  }
+}
+
+/**
+ * Of one part of a file; null for all of it, also where what is asked for is none or several.
+ * @throws RangeNotSatisfiable
+ */
 function rangeOf(header: string | undefined, bytes: number): Required<BlobRange> | null {
-  const [, from = '', to = ''] = /^bytes=(\d{1,15})-(\d{0,15})$/.exec(header ?? '') ?? [];
-  const [first, last] = [Number(from), to === '' ? bytes - 1 : Math.min(Number(to), bytes - 1)];
-  return from === '' || first > last ? null : { first, last };
+  const [, from = '', to = ''] = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '') ?? [];
+  if (from === '' && to === '') return null;
+  // The last bytes, as many as are there; or what lies between two of them.
+  const [first, last] = from === '' ? [Math.max(0, bytes - Number(to)), bytes - 1] : [Number(from), to === '' ? bytes - 1 : Math.min(Number(to), bytes - 1)];
+  if (from !== '' && to !== '' && Number(to) < Number(from)) return null;
+  if (first >= bytes) throw new RangeNotSatisfiable(bytes);
+  return { first, last };
 }

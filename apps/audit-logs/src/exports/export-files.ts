@@ -47,6 +47,13 @@ export class ExportFiles {
     for (const part of ['file', 'proof'] as const) await this.blobs.remove(this.nameOf(environment, of, part));
   }
 
+  /** Of an export that is over: what attempts left that ended with their process. `attempt`: whose files stay; null: nobody's. */
+  async removeOthers(environment: string, { id, attempt }: { readonly id: string; readonly attempt: string | null }): Promise<void> {
+    const folder = `${EXPORTS_FOLDER}/${environment}/${id}`;
+    await this.blobs.endUnfinished(folder);
+    for await (const { name } of this.blobs.list(folder)) if (attempt === null || !name.startsWith(`${folder}/${attempt}.`)) await this.blobs.remove(name);
+  }
+
   private async measureOf(name: string): Promise<StoredFile | null> {
     const content = await this.blobs.get(name);
     if (content === null) return null;

@@ -3,8 +3,8 @@ import { Blobs, type Blob, type BlobContent } from '#libs/blobs/src/blobs';
 import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { ForwardedClock } from '#libs/testing/src/forwarded-clock';
-import { givenServices, type GivenServices } from '#libs/testing/src/given-services';
-import { eventually } from '#libs/testing/src/until';
+import { ENVIRONMENT, givenServices, type GivenServices } from '#libs/testing/src/given-services';
+import { eventually, until } from '#libs/testing/src/until';
 
 /** A store of files that does otherwise than it should, as often as it is told. */
 class FaultyBlobs extends Blobs {
@@ -32,6 +32,10 @@ class FaultyBlobs extends Blobs {
     return this.blobs.remove(name);
   }
 
+  override endUnfinished(folder: string): Promise<void> {
+    return this.blobs.endUnfinished(folder);
+  }
+
   override list(folder: string): AsyncIterable<Blob> {
     return this.blobs.list(folder);
   }
@@ -42,6 +46,11 @@ class FaultyBlobs extends Blobs {
 
   override close(): Promise<void> {
     return this.blobs.close();
+  }
+
+  /** As an attempt does that ends with its process. */
+  async leave(name: string): Promise<void> {
+    await this.blobs.put(name, altered([Buffer.from('left')]));
   }
 
   fill(times: number): void {
@@ -62,7 +71,7 @@ class FaultyBlobs extends Blobs {
   }
 }
 
-async function* altered(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* altered(content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const piece of content) yield piece.map((byte, at) => (at === 0 ? byte ^ 1 : byte));
 }
 
@@ -115,6 +124,22 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
     for await (const { name } of blobs.list('audit_exports')) if (name.includes(id)) names.push(name);
     return names;
   };
+
+  it('leave nothing of attempts that ended with their process, whether they come to be ready or fail', async () => {
+    const acme = await organization();
+    for (const state of ['ready', 'error']) {
+      blobs.held.add('audit_log_export');
+      const id = await ask(acme);
+      const neighbour = `audit_exports/${ENVIRONMENT}/${id}a/01J.file`;
+      for (const name of [`audit_exports/${ENVIRONMENT}/${id}/01J.file`, `audit_exports/${ENVIRONMENT}/${id}/01J.proof`, neighbour]) await blobs.leave(name);
+      isAltered = state === 'error';
+      blobs.held.clear();
+      expect(await over(id)).toMatchObject({ state });
+      await until(async () => (await stored(`${id}/`)).length === (state === 'ready' ? 2 : 0));
+      expect((await stored(`${id}/`)).filter((name) => name.includes('01J.'))).toEqual([]);
+      expect(await stored(`${id}a/`)).toEqual([neighbour]);
+    }
+  });
 
   it('are ready once the store takes them', async () => {
     const acme = await organization();

@@ -233,7 +233,10 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
     });
     const files = await this.builds.build(environment, made, signal);
     const { state } = await this.repository.transact(auditExportDecider, systemContext(environment, this.clock.now()), id, finishExport(files));
-    if (state!.files?.attempt === files.attempt) this.made.inc({ result: 'ready' });
+    if (state!.files?.attempt === files.attempt) {
+      this.made.inc({ result: 'ready' });
+      await this.leaveNothing(environment, { id, attempt: files.attempt });
+    }
     // Another was faster, or its organization has gone.
     else await this.files.remove(environment, { id, attempt: files.attempt });
   }
@@ -241,10 +244,19 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
   private async fail(due: Due, made: StoredAuditExport, reason: ExportFailure): Promise<true> {
     const { environment, id } = due;
     due.failure = reason;
-    await this.repository.transact(auditExportDecider, systemContext(environment, this.clock.now()), id, failExport(reason));
+    const { state } = await this.repository.transact(auditExportDecider, systemContext(environment, this.clock.now()), id, failExport(reason));
     this.made.inc({ result: reason });
+    // Another may have made it meanwhile.
+    await this.leaveNothing(environment, { id, attempt: state?.files?.attempt ?? null });
     this.log.error('An export of an audit trail failed.', { environment, organization: made.organization_id, export: id, reason });
     return true;
+  }
+
+  /** Where the store is away, the files are found among those that nobody owns. */
+  private async leaveNothing(environment: string, over: { readonly id: string; readonly attempt: string | null }): Promise<void> {
+    await this.files
+      .removeOthers(environment, over)
+      .catch((error: unknown) => this.log.debug('Files of attempts to make an export stay for now.', { export: over.id, error }));
   }
 
   private countTry({ environment, id }: Due, tries: number): Promise<number> {

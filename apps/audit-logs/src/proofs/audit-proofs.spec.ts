@@ -137,6 +137,10 @@ describe('the proofs of an audit trail', () => {
     await consistency('from=1&to=3').expect(422, { errors: [{ field: 'to', code: 'out_of_range' }] });
     await consistency('from=2&to=1').expect(422, { errors: [{ field: 'from', code: 'out_of_range' }] });
     await consistency('from=0').expect(422, { errors: [{ field: 'from' }] });
+    await consistency(`from=1&to=${Number.MAX_SAFE_INTEGER}`).expect(422, {
+      errors: [{ field: 'to', code: 'out_of_range', message: expect.stringContaining('has lost some') }],
+    });
+    await consistency('from=1&to=9007199254740993').expect(422, { errors: [{ field: 'to', code: 'out_of_range' }] });
     await consistency('').expect(422, { errors: [{ field: 'from', code: 'required' }] });
     const nobody = trailOf('org_01J0000000000000000000000A');
     for (const path of ['checkpoint', `inclusion?event_id=${first.id}`, 'consistency?from=1'])

@@ -38,6 +38,23 @@ describe('schemas of audit events', () => {
     await suite.get(schemasOf('a\0b')).expect(404);
   });
 
+  it('are of actions as long as those of events', async () => {
+    const { id: organization_id } = await suite.post('/organizations', { name: 'Acme' }).expect(201);
+    for (const action of ['x'.repeat(255), '/'.repeat(255), 'ü'.repeat(255), '😀'.repeat(255)]) {
+      await suite.post(schemasOf(action), { targets: TARGETS }).expect(201, { version: 1 });
+      await suite.get(schemasOf(action)).expect(200, { data: [{ version: 1 }] });
+      const event = {
+        action,
+        occurred_at: new Date().toISOString(),
+        actor: { id: 'a', type: 'user' },
+        targets: [{ id: 'a', type: 'folder' }],
+        context: { location: '' },
+      };
+      await suite.post('/audit_logs/events', { organization_id, event }).expect(400, { errors: [{ instancePath: '/targets/0' }] });
+    }
+    await suite.get(schemasOf('x'.repeat(256))).expect(422, { errors: [{ code: 'too_long', field: 'action_name' }] });
+  });
+
   it('come by pages, whose cursors are of no resource', async () => {
     for (let version = 1; version <= 5; version++) await suite.post(schemasOf('paged'), { targets: TARGETS }).expect(201, { version });
     const versions = (page: { readonly data: readonly { readonly version: number }[] }): readonly number[] => page.data.map(({ version }) => version);
@@ -73,7 +90,7 @@ describe('schemas of audit events', () => {
       ],
     });
     await suite.post(schemasOf('refused'), { targets: [] }).expect(422, { code: 'invalid_request_parameters' });
-    await suite.post(schemasOf('x'.repeat(256)), { targets: TARGETS }).expect(422);
+    await suite.post(schemasOf('x'.repeat(256)), { targets: TARGETS }).expect(422, { errors: [{ code: 'too_long', field: 'action_name' }] });
     await suite.get(schemasOf('refused')).expect(404, { code: 'entity_not_found' });
   });
 

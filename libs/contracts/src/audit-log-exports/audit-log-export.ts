@@ -14,7 +14,8 @@ export class AuditLogExportError {
 export class AuditLogExport {
   @Const('audit_log_export') object!: 'audit_log_export';
   @Id('audit_log_export', { doc: 'Identifies the export.' }) id!: string;
-  @Ref(() => Organization, { doc: 'The organization whose trail it is of.' }) organization_id!: string;
+  @Ref(() => Organization, { doc: 'The organization whose trail it is of; the id of the environment for that of the environment itself.', orEnvironment: true })
+  organization_id!: string;
   @OneOf(EXPORT_FORMATS, { doc: 'What the file is written in.' }) format!: (typeof EXPORT_FORMATS)[number];
   @OneOf(EXPORT_STATES, {
     doc: '`pending` while the file is made; `ready` for seven days; then the file is gone and it is `expired`. `error`: no file will come of it, and `error` tells why.',

@@ -17,7 +17,11 @@ const WORDS = { text: { min: 1, max: 255 } } as const;
   refuses: ['invalid_audit_log_export_range_date', 'audit_log_trail_diverged', 'blob_store_not_configured'],
 })
 export class CreateAuditLogExport extends Command<AuditLogExport> {
-  @Ref(() => Organization, { doc: 'The organization whose trail is exported.' }) organization_id!: string;
+  @Ref(() => Organization, {
+    doc: 'The organization whose trail is exported; the id of the environment for that of the environment itself.',
+    orEnvironment: true,
+  })
+  organization_id!: string;
   @Text({
     doc: 'Begin with what happened at this time; a day alone is its first instant in UTC.',
     format: 'date-or-time',

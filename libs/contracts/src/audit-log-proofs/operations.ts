@@ -4,7 +4,10 @@ import { Organization } from '../organizations/organization.ts';
 import { AuditLogEvent } from '../audit-logs/audit-log-event.ts';
 import { AuditLogCheckpoint, AuditLogConsistency, AuditLogInclusion, AuditLogKey, AuditLogKeySet } from './audit-log-proofs.ts';
 
-const TRAIL = { doc: 'The organization whose trail it is; the id of the environment for that of the environment itself, as its events have it.' };
+const TRAIL = {
+  doc: 'The organization whose trail it is; the id of the environment for that of the environment itself, as its events have it.',
+  orEnvironment: true,
+} as const;
 
 @Operation({
   get: '/audit_logs/organizations/{organization_id}/checkpoint',
