@@ -6,6 +6,7 @@ import { START } from '#libs/event-sourcing/src/log/event-store';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { Fenced, type Table } from '#libs/read-models/src/read-models';
+import { seedOf } from '#libs/testing/src/seed';
 import { DueWork } from './due-work.ts';
 
 const at = (place: number): string => String(place).padStart(16, '0');
@@ -130,7 +131,7 @@ describe('due work', () => {
         const open = new Map<string, number>();
         let [token, place] = [1, 0];
         const holders = [new DueWork<object>(stored), new DueWork<object>(stored)];
-        let work = await begun(token, holders[0]!);
+        let work = await begun(token, holders[0]);
         for (const [kind, name = ''] of steps) {
           if (kind === 'note') {
             log.push(name);
@@ -144,7 +145,7 @@ describe('due work', () => {
             await work.table.write([], place === 0 ? START : at(place), token);
           } else {
             token += 1;
-            work = await begun(token, holders[token % 2]!);
+            work = await begun(token, holders[token % 2]);
             const from = Number(await work.table.checkpoint());
             for (const [index, each] of log.entries()) if (index + 1 > from) note(work, each, index + 1);
             // What lies behind the checkpoint and was done is done again.
@@ -155,7 +156,7 @@ describe('due work', () => {
           for (const first of open.values()) expect(first).toBeGreaterThan(reached);
         }
       }),
-      { numRuns: 200 },
+      { numRuns: 200, seed: seedOf('due work') },
     );
   });
 });
