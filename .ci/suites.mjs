@@ -109,7 +109,14 @@ const limits = [
 ];
 
 /** Those, and the ones that take more than that, for which no commit has the time: the proof `costly` runs them. */
-export const costly = [...drawn, ...limits, 'test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts', 'test/killed-listings.spec.ts'];
+export const costly = [
+  ...drawn,
+  ...limits,
+  'test/cluster-restore.spec.ts',
+  'test/killed-erasures.spec.ts',
+  'test/killed-exports.spec.ts',
+  'test/killed-listings.spec.ts',
+];
 
 /** Of the specs over HTTP a commit runs so many on the cluster, where embedded it runs all of them. */
 const ONE_OF = 3;

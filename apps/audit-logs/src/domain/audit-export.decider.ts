@@ -10,7 +10,8 @@ export type AuditExportEvent =
 
 export type ExportFormat = 'csv' | 'ndjson';
 
-export type ExportFailure = 'storage_full' | 'storage_unavailable' | 'event_unreadable' | 'organization_deleted' | 'took_too_long' | 'internal_error';
+export type ExportFailure =
+  'storage_full' | 'storage_unavailable' | 'event_unreadable' | 'organization_deleted' | 'took_too_long' | 'too_large' | 'internal_error';
 
 /** What is exported does not change any more, whatever is recorded while it is made. */
 export interface NewAuditExport {

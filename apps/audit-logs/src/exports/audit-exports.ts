@@ -33,6 +33,7 @@ const MESSAGES: Readonly<Record<ExportFailure, string>> = {
   storage_unavailable: 'The store of files did not take the export, or did not give back what it was given, also when it was tried again.',
   event_unreadable: 'An event of the trail cannot be read: it is not as it was recorded. An operator has to look.',
   organization_deleted: 'The organization was deleted.',
+  too_large: 'The file would have more than 64 GiB: ask for a shorter range, or for less of it.',
   took_too_long: 'The export was not made within a day.',
   internal_error: 'It failed by a fault of ours: the log of the server tells more.',
 };

@@ -5,7 +5,7 @@ import { Blobs, type BlobRange } from '#libs/blobs/src/blobs';
 import { ERRORS, type DeclaredError } from '#libs/contracts/src/errors';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Clock } from '#libs/platform/src/clock';
-import { DomainError, notFound } from '#libs/platform/src/domain-error';
+import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
 import type { HttpFace, WrittenAnswer } from '#libs/platform/src/http-face';
 import { Log } from '#libs/platform/src/log';
 import { Readiness } from '#libs/platform/src/readiness';
@@ -85,9 +85,15 @@ export class DownloadFace implements HttpFace {
     const isPart = method === 'GET' && (headers['if-range'] === undefined || headers['if-range'] === `"${stored.hash}"`);
     const range = isPart ? rangeOf(headers.range, stored.bytes) : null;
     const { first, last } = range ?? { first: 0, last: stored.bytes - 1 };
-    // What is said of a file is said of one that is there.
-    const content = method === 'HEAD' ? null : await this.blobs.get(this.files.nameOf(environment, { id: made.id, attempt }, part), range ?? undefined);
-    if (method !== 'HEAD' && content === null) throw notFound('File', name);
+    // What is said of a file is said of one that is there, as it was stored.
+    const content = await this.blobs.get(this.files.nameOf(environment, { id: made.id, attempt }, part), range ?? undefined);
+    if (content === null) throw notFound('File', name);
+    const bytes = streamOf(content.bytes);
+    if (content.blob.bytes !== stored.bytes) {
+      bytes.destroy();
+      throw unavailable('The store of files has another file than it was given.', 60);
+    }
+    if (method === 'HEAD') bytes.destroy();
     reply.code(range === null ? 200 : 206).headers({
       'Content-Type': contentType,
       'Content-Disposition': `attachment; filename="${name}"`,
@@ -99,7 +105,7 @@ export class DownloadFace implements HttpFace {
       'X-Request-ID': id,
       ...(range !== null && { 'Content-Range': `bytes ${first}-${last}/${stored.bytes}` }),
     });
-    return content === null ? reply.send() : reply.send(streamOf(content.bytes));
+    return method === 'HEAD' ? reply.send() : reply.send(bytes);
   }
 
   /** @throws DomainError `entity_not_found` for an export that there is not, or whose files are gone */

@@ -28,6 +28,8 @@ const SLICE = 32;
 const BATCH = 128;
 /** Batches that are written while the next is read. */
 const AHEAD = 3;
+/** An upload in parts of 8 MiB (libs/blobs) has room for 78 GiB, and whoever downloads a file needs room for it too. */
+const LARGEST_BYTES = 64 * 2 ** 30;
 /** As much as an event may come before, or after, it happened. */
 const EARLIEST_MS = 5 * 60_000;
 const LATEST_MS = 366 * 86_400_000;
@@ -55,6 +57,8 @@ export class BuildStopped extends Error {}
 /** Makes the files of an export. It keeps nothing between two attempts: what one leaves is begun anew by the next. */
 @Injectable()
 export class ExportBuilds implements OnModuleDestroy {
+  /** Of a file: what would be larger is given up, rather than tried again and again. */
+  largestBytes = LARGEST_BYTES;
   private thread: Promise<ExportThread> | null = null;
 
   constructor(
@@ -114,13 +118,15 @@ export class ExportBuilds implements OnModuleDestroy {
     const writer = new ProofWriter(made.checkpoint, (await this.trees.tree(owner)).nodes);
     await proof.give(encoder.encode(writer.head()));
     if (made.format === 'csv') await file.give(encoder.encode(CSV_HEAD));
-    let events = 0;
+    let [events, length] = [0, 0];
     if (made.size > 0) {
       const key = await this.keys.find(owner);
       if (key === null) throw new ExportFailed('organization_deleted');
       for await (const { bytes, leaves } of this.linesOf(owner, made, key)) {
         if (leaves.length === 0) continue;
         events += leaves.length;
+        length += bytes.byteLength;
+        if (length > this.largestBytes) throw new ExportFailed('too_large');
         await file.give(bytes);
         let hashes = '';
         for (const leaf of leaves) hashes += await writer.event(leaf);

@@ -1,10 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import fastify from 'fastify';
 import { Blobs, type Blob, type BlobContent } from '#libs/blobs/src/blobs';
 import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import { Readiness } from '#libs/platform/src/readiness';
+import { ManyReplicas } from '#libs/platform/src/replicas';
+import type { Engines } from '#libs/runtime/src/engines';
 import { ForwardedClock } from '#libs/testing/src/forwarded-clock';
 import { ENVIRONMENT, givenServices, type GivenServices } from '#libs/testing/src/given-services';
 import { eventually, until } from '#libs/testing/src/until';
+
+import { DownloadFace } from './download-face.ts';
+import { ExportBuilds } from './export-builds.ts';
 
 /** A store of files that does otherwise than it should, as often as it is told. */
 class FaultyBlobs extends Blobs {
@@ -12,6 +19,8 @@ class FaultyBlobs extends Blobs {
   /** Ids of exports whose files are kept waiting. */
   readonly held = new Set<string>();
   puts = 0;
+  /** Whether others than this process can reach it. */
+  isOutside = true;
 
   constructor(private readonly blobs: Blobs) {
     super();
@@ -40,8 +49,8 @@ class FaultyBlobs extends Blobs {
     return this.blobs.list(folder);
   }
 
-  override async downloadAddress(name: string): Promise<string> {
-    return `https://files.test/${name}`;
+  override async downloadAddress(name: string): Promise<string | null> {
+    return this.isOutside ? `https://files.test/${name}` : null;
   }
 
   override close(): Promise<void> {
@@ -80,6 +89,9 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
   let services: GivenServices;
   let blobs: FaultyBlobs;
   let events: EventStore;
+  let engines: Engines;
+  /** How often each process has asked for the lease of exports. */
+  const renewals = new Map<string, number>();
   let isAltered = false;
   beforeAll(async () => {
     services = await givenServices((embedded) => {
@@ -93,13 +105,20 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
         const records = await readBackwards(stream, ...more);
         return isAltered && stream.startsWith('audit_trail-') ? records.map(alteredRecord) : records;
       };
-      return { ...embedded, blobs: (blobs = new FaultyBlobs(embedded.blobs)) };
+      const { shortLived } = embedded;
+      const lease = shortLived.lease.bind(shortLived);
+      shortLived.lease = async (name, holder, ...more) => {
+        if (name === 'audit.exports') renewals.set(holder, (renewals.get(holder) ?? 0) + 1);
+        return lease(name, holder, ...more);
+      };
+      return (engines = { ...embedded, replicas: new ManyReplicas(), blobs: (blobs = new FaultyBlobs(embedded.blobs)) });
     }, clock);
   });
   afterAll(() => services.close());
   afterEach(() => {
     blobs.faults = [];
     blobs.held.clear();
+    blobs.isOutside = true;
     isAltered = false;
   });
 
@@ -168,6 +187,77 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
     // It is over, and the next one has its own chance.
     blobs.faults = [];
     expect(await over(await ask(acme))).toMatchObject({ state: 'ready' });
+  });
+
+  it('are refused without a word of what they were where the store has lost them, or has others', async () => {
+    blobs.isOutside = false;
+    services.get(Readiness).start();
+    const server = fastify();
+    await services.get(DownloadFace).mount(server);
+    const origin = await server.listen({ port: 0, host: '127.0.0.1' });
+    try {
+      const made = await over(await ask(await organization()));
+      const { pathname, search } = new URL(String(made['url']));
+      const download = async (method: 'GET' | 'HEAD', headers: Readonly<Record<string, string>> = {}) => {
+        const answer = await fetch(origin + pathname + search, { method, headers });
+        await answer.arrayBuffer();
+        return [answer.status, ['content-disposition', 'etag', 'accept-ranges', 'content-range'].filter((name) => answer.headers.has(name))];
+      };
+      const whole = [200, ['content-disposition', 'etag', 'accept-ranges']];
+      expect([await download('GET'), await download('HEAD')]).toEqual([whole, whole]);
+      const [name] = (await stored(made.id)).filter((each) => each.endsWith('.file'));
+      await blobs.leave(name!);
+      expect([await download('GET'), await download('HEAD'), await download('GET', { range: 'bytes=0-1' })]).toEqual([
+        [503, []],
+        [503, []],
+        [503, []],
+      ]);
+      await blobs.remove(name!);
+      expect([await download('GET'), await download('HEAD'), await download('GET', { range: 'bytes=0-1' })]).toEqual([
+        [404, []],
+        [404, []],
+        [404, []],
+      ]);
+    } finally {
+      await server.close();
+    }
+  });
+
+  it('fail where the file would be larger than a store takes, at once, and leave nothing', async () => {
+    const builds = services.get(ExportBuilds);
+    const largest = builds.largestBytes;
+    try {
+      const acme = await organization();
+      builds.largestBytes = 50;
+      const before = blobs.puts;
+      const id = await ask(acme);
+      expect(await over(id)).toMatchObject({ state: 'error', error: { code: 'too_large', message: expect.stringContaining('64 GiB') } });
+      expect([await stored(id), blobs.puts - before]).toEqual([[], 2]);
+      builds.largestBytes = 100_000;
+      expect(await over(await ask(acme))).toMatchObject({ state: 'ready' });
+    } finally {
+      builds.largestBytes = largest;
+    }
+  });
+
+  it('are made by one process however long the store takes, whose lease is prolonged meanwhile', async () => {
+    const replica = await givenServices(() => ({ ...engines, replicas: new ManyReplicas() }), clock);
+    try {
+      const acme = await organization();
+      const before = blobs.puts;
+      blobs.held.add('audit_log_export');
+      const id = await ask(acme);
+      await until(() => blobs.puts === before + 2);
+      renewals.clear();
+      // A lease that is not asked for again is another's after three of these.
+      await until(() => renewals.size === 2 && [...renewals.values()].every((asked) => asked >= 5));
+      expect(blobs.puts).toBe(before + 2);
+      blobs.held.clear();
+      expect(await over(id)).toMatchObject({ state: 'ready' });
+      expect([blobs.puts, await stored(id)]).toEqual([before + 2, [expect.stringContaining('.file'), expect.stringContaining('.proof')]]);
+    } finally {
+      await replica.close();
+    }
   });
 
   it('fail at once where an event cannot be read any more', async () => {
