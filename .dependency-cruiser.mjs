@@ -3,7 +3,7 @@ const LIBS = ['platform', 'contracts', 'blobs', 'read-models', 'messaging', 'eve
 /** What features of an app share, from the ground up: each of these folders may import those before it. */
 const SHARED = {
   authorization: ['domain', 'views', 'access', 'repositories', 'guards'],
-  'audit-logs': ['domain', 'views', 'sealing', 'readers', 'retention', 'tree', 'export-format', 'checkpoints', 'trail'],
+  'audit-logs': ['domain', 'views', 'sealing', 'readers', 'retention', 'tree', 'export-format', 'due-work', 'checkpoints', 'trail'],
   'directory-sync': ['domain', 'views', 'readers', 'directories', 'people'],
   identity: ['domain', 'views', 'readers', 'passwords', 'codes', 'mailbox', 'risk', 'authentication-factors'],
   notifications: ['domain', 'views', 'readers', 'targets'],
