@@ -16,6 +16,8 @@ export default {
   testMatch,
   testSequencer: '<rootDir>/.ci/longest-first.mjs',
   extensionsToTreatAsEsm: ['.ts'],
+  globalSetup: '<rootDir>/.ci/packages.mjs',
+  resolver: '<rootDir>/.ci/packages.mjs',
   testEnvironment: 'node',
   testEnvironmentOptions: { customExportConditions: ['source', 'node', 'node-addons'] },
   // Jest resolves a relative import as it is written, so its `.ts` ending has to stay.

@@ -415,3 +415,30 @@ describe('npm run check:changed', () => {
     expect(run('.ci/changed.mjs')).toEqual({ code: 1, said: expect.stringContaining('no git checkout') });
   });
 });
+
+describe('packages that specs load in few files', () => {
+  it('are those files for everything but packages', async () => {
+    const { files, sync } = await load('packages.mjs');
+    const from = (basedir: string, name: string): string => sync(name, { basedir, defaultResolver: () => 'as it is' });
+    expect(from(join(root, 'libs/platform/src'), 'fastify')).toBe(files.get('fastify'));
+    expect(from(join(root, 'libs/platform/src'), 'lmdb')).toBe('as it is');
+    expect(from(join(root, 'node_modules/@nestjs/platform-fastify'), 'fastify')).toBe('as it is');
+    expect(import.meta.resolve('fastify')).toBe(pathToFileURL(files.get('fastify')).href);
+  });
+
+  it('export what the packages export', async () => {
+    const { files } = await load('packages.mjs');
+    const program = `
+      const { pathToFileURL } = await import('node:url');
+      for (const [name, file] of ${JSON.stringify([...files])}) {
+        const [one, other] = [await import(name), await import(pathToFileURL(file))].map((module) => Object.keys(module).filter((key) => key !== 'module.exports'));
+        console.log(JSON.stringify([name, one.length > 0 && one.join() === other.join() ? 'the same' : [one, other]]));
+      }`;
+    const said = execFileSync(process.execPath, ['--input-type=module', '--eval', program], { cwd: root, encoding: 'utf8' });
+    const found = said
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(found).toEqual([...files.keys()].map((name) => [name, 'the same']));
+  });
+});
