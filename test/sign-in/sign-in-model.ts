@@ -75,9 +75,10 @@ export class SignInModel {
   }
 
   organization(pending: Pending, organization: Organization): Verdict {
-    if (!this.goesOn(pending) || this.member(pending.flow.user, organization) === null) return REFUSED;
-    pending.chosen = organization;
-    return this.proceed(pending.flow, null, pending, pending);
+    const { flow } = pending;
+    if (!this.goesOn(pending) || this.member(flow.user, organization) === null) return REFUSED;
+    if (flow.session === null) pending.chosen = organization;
+    return this.proceed(flow, null, { ...pending, chosen: organization }, pending);
   }
 
   /** An authorization code whose verifier was shown, or a device code. */
@@ -207,8 +208,12 @@ export class SignInModel {
   /** Challenge, address, second factor, choice of an organization and its policy, in this order. */
   private proceed(flow: Flow, factor: string | null, { chosen: asked, isChallenged, invitation }: Step, pending: Pending | null = null): Verdict {
     const { user, session } = flow;
-    if (session !== null) return this.isRepeat(session) ? { outcome: 'token', session, organization: session.present } : REFUSED;
     const chosen = asked ?? invitation?.organization ?? null;
+    if (session !== null) {
+      // Who asks again asks for the same.
+      const isSame = chosen === null || chosen === session.organization;
+      return isSame && this.isRepeat(session) ? { outcome: 'token', session, organization: session.present } : REFUSED;
+    }
     const proven = factor === null ? flow.proven : [...flow.proven, factor];
     const hasFactor = proven.includes('mfa');
     const choices = this.organizations.filter((each) => this.member(user, each) !== null);
