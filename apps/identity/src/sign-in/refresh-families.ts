@@ -46,10 +46,15 @@ export class RefreshFamilies {
     family: Omit<RefreshFamily, 'seed' | 'generation' | 'rotations'>,
     expiresAt: number,
   ): Promise<ReadFamily> {
-    const seed = await this.vault.seal(randomBytes(32).toString('base64url'), place(environment, sessionId));
-    const stored: StoredFamily = { environment, seed, generation: 0, rotations: [], ...family };
-    await this.entries.putIfAbsent(sessionId, stored, expiresAt);
-    return (await this.read(environment, sessionId))!;
+    const text = randomBytes(32).toString('base64url');
+    const sealed = await this.vault.seal(text, place(environment, sessionId));
+    const begun: StoredFamily = { environment, seed: sealed, generation: 0, rotations: [], ...family };
+    const { stored, entry } = await this.entries.putIfAbsent(sessionId, begun, expiresAt);
+    // What was sealed a moment ago is not opened for that.
+    if (!stored) return (await this.read(environment, sessionId))!;
+    const seed = Buffer.from(text, 'base64url');
+    this.open.set(environment, sessionId, { sealed, seed });
+    return { sessionId, family: entry.value, seed, version: entry.version, expiresAt: entry.expiresAt };
   }
 
   /** Null for whatever is no token of this environment, and where its session has ended. */
