@@ -274,6 +274,7 @@ describe('.ci/run', () => {
         const answers = [${JSON.stringify({ ...Object.fromEntries(suites.map((suite) => [suite, numbers])), ...instead })}[task] ?? 0].flat();
         const found = answers.at(words.some((word) => word.endsWith('.spec.ts')) ? 1 : 0);
         if (typeof found === 'number') process.exit(found);
+        console.error(process.env.TMPDIR === undefined ? 'SPECS nowhere' : 'DATA ' + process.env.TMPDIR);
         console.error(['SPECS', task, process.env.ENGINES, ...words.filter((word) => word.endsWith('.spec.ts'))].join(' '));
         writeFileSync(words.find((word) => word.startsWith('--outputFile=')).slice(13), JSON.stringify(found));
         process.exit(found.numFailedTests > 0 ? 1 : 0);`,
@@ -291,6 +292,12 @@ describe('.ci/run', () => {
     expect([code, lines.at(-1)]).toEqual([0, '28 passed, 0 failed']);
     expect(lines.at(-3)).toMatch(/^\d+ s for installing, \d+ s for everything else; \d+ s of processors, beside those of clusters\.$/);
     expect(lines.filter((line) => line.startsWith('SPECS'))).toEqual(suites.map((suite) => `SPECS ${suite} required`));
+  });
+
+  it('gives specs one folder for their data, which is gone at its end', () => {
+    const folders = new Set(ci().lines.flatMap((line) => /^DATA (.+)$/.exec(line)?.[1] ?? []));
+    expect(folders.size).toBe(1);
+    expect([...folders].map((path) => existsSync(path))).toEqual([false]);
   });
 
   it('fails where one test was skipped', () => {
