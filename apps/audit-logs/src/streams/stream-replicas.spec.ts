@@ -117,25 +117,27 @@ describe('streams that two replicas deliver', () => {
     await settled();
   });
 
-  (isOnCluster ? it.skip : it)('pass over what is retained no more, and say how much that was; one that begins with all begins with what is left', async () => {
-    const [acme, other] = organizations as [string, string];
-    await suite.post(`${pathOf(acme)}/pause`).expect(200, { state: 'inactive' });
-    for (const id of [acme, acme, acme, other]) await record(id, 0);
-    await suite.eventually(pathOf(other), { waiting_events: 0 });
-    clock.forward(31 * DAY);
-    for (const caller of callers) await eventually(() => caller.get('/organizations?limit=1').expect(200));
-    const before = receiver.received.length;
-    for (const id of [acme, other]) await record(id, 0);
-    await suite.post(`${pathOf(acme)}/resume`).expect(200);
-    await until(() => leaves(sentTo(acme)).includes(30));
-    expect(leaves(sentTo(acme, receiver.received.slice(before)))).toEqual([30]);
-    await suite.eventually(pathOf(acme), { skipped_events: 3, waiting_events: 0 });
-    await suite.delete(pathOf(other)).expect(204);
-    const again = receiver.received.length;
-    await suite
-      .put(pathOf(other), { type: 'GenericHttps', url: receiver.origin, secret: 'x'.repeat(16), from: 'beginning' })
-      .expect(200, { skipped_events: 0 });
-    await until(() => leaves(sentTo(other, receiver.received.slice(again))).length > 0);
-    expect(leaves(sentTo(other, receiver.received.slice(again)))).toEqual([27]);
-  });
+  // Nobody moves the clock of processes.
+  if (!isOnCluster)
+    it('pass over what is retained no more, and say how much that was; one that begins with all begins with what is left', async () => {
+      const [acme, other] = organizations as [string, string];
+      await suite.post(`${pathOf(acme)}/pause`).expect(200, { state: 'inactive' });
+      for (const id of [acme, acme, acme, other]) await record(id, 0);
+      await suite.eventually(pathOf(other), { waiting_events: 0 });
+      clock.forward(31 * DAY);
+      for (const caller of callers) await eventually(() => caller.get('/organizations?limit=1').expect(200));
+      const before = receiver.received.length;
+      for (const id of [acme, other]) await record(id, 0);
+      await suite.post(`${pathOf(acme)}/resume`).expect(200);
+      await until(() => leaves(sentTo(acme)).includes(30));
+      expect(leaves(sentTo(acme, receiver.received.slice(before)))).toEqual([30]);
+      await suite.eventually(pathOf(acme), { skipped_events: 3, waiting_events: 0 });
+      await suite.delete(pathOf(other)).expect(204);
+      const again = receiver.received.length;
+      await suite
+        .put(pathOf(other), { type: 'GenericHttps', url: receiver.origin, secret: 'x'.repeat(16), from: 'beginning' })
+        .expect(200, { skipped_events: 0 });
+      await until(() => leaves(sentTo(other, receiver.received.slice(again))).length > 0);
+      expect(leaves(sentTo(other, receiver.received.slice(again)))).toEqual([27]);
+    });
 });
