@@ -78,7 +78,7 @@ const drawn = [
   'test/rolling-update.spec.ts',
 ];
 
-/** Specs that hold one way to do a thing to its limits, beside a contract or slice that every commit runs: interleavings, servers that fail, replicas, kills. Up to a minute each. A commit runs a third. */
+/** Specs that hold one way to do a thing to its limits, beside a contract or slice that every commit runs: interleavings, servers that fail, replicas, kills. Up to a minute each. A commit runs a quarter. */
 const limits = [
   'apps/audit-logs/src/retention/retention-on-engines.spec.ts',
   'apps/audit-logs/src/streams/stream-replicas.spec.ts',
@@ -119,9 +119,9 @@ export const costly = [
 ];
 
 /** Of the specs over HTTP a commit runs so many on the cluster, where embedded it runs all of them. */
-const ONE_OF = 3;
+const ONE_OF = 4;
 /** Of the specs of limits a commit runs so many. */
-const LIMITS_OF = 3;
+const LIMITS_OF = 4;
 
 /**
  * What runs together, by name (`SPECS`). Without a name: all that need no cluster.

@@ -8,7 +8,7 @@ const { SUITE, HISTORIES, HISTORIES_SEED } = environmentVariables();
 /** `HISTORIES=500 npm test test/histories.spec.ts`; with `HISTORIES_SEED`, those from that one on. A seed does the same alone as beside others. */
 const FIRST_SEED = Number(HISTORIES_SEED ?? seedOf('histories'));
 const SEEDS = [
-  ...Array.from({ length: Number(HISTORIES ?? (SUITE === 'processes' ? 6 : 10)) }, (_none, index) => FIRST_SEED + index),
+  ...Array.from({ length: Number(HISTORIES ?? (SUITE === 'processes' ? 4 : 6)) }, (_none, index) => FIRST_SEED + index),
   ...failedSeeds('histories'),
 ];
 const COUNT = SEEDS.length;
