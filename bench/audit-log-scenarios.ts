@@ -4,7 +4,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort } from '#libs/testing/src/engines/free-port';
 import { proofTimes } from './audit-proofs.ts';
-import { loadedFirst } from './cluster-ground.ts';
+import {
+  asked,
+  caughtUp,
+  createdOrganizations,
+  loadedCluster,
+  loadedFirst,
+  made,
+  timing as clusterTiming,
+  withCluster,
+  type ClusterResult,
+} from './cluster-ground.ts';
 import { Program } from './program.ts';
 import { reference } from './reference.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
@@ -20,11 +30,19 @@ const FILLED_SECONDS = 20;
 const UNDISTURBED = 5_000;
 /** In milliseconds. */
 const OTHERS_EVERY = 10;
+/** As `wrk/events.lua` sends them. */
+const ACTIONS = ['document.shared', 'document.viewed', 'member.invited', 'settings.updated'];
+const SCHEMA = {
+  actor: { metadata: { type: 'object', properties: { role: { type: 'string', enum: ['owner', 'member'] } } } },
+  targets: [{ type: 'document' }],
+  metadata: { type: 'object', properties: { request_id: { type: 'string' }, plan: { type: 'string' }, pages: { type: 'integer' } }, required: ['request_id'] },
+};
 const LEAVES = 10_000_000;
 const PROOFS = 500;
 
 export const AUDIT_LOG_SCENARIOS: readonly Scenario[] = [
   { name: 'audit-events', organizations: 'none', measure: auditEvents },
+  { name: 'cluster-audit', organizations: 'none', measure: auditEventsInCluster },
   { name: 'audit-stream', organizations: 'none', measure: auditStream },
   { name: 'audit-exports', organizations: 'none', measure: auditExports },
   { name: 'audit-proofs', organizations: 'none', measure: auditProofs },
@@ -35,6 +53,7 @@ async function auditEvents(ground: Ground, pace: Pace): Promise<readonly Row[]> 
   const suite = await Suite.start(directory, pace.profiles === null ? [] : [await loadedFirst('profiler.js', join(pace.profiles, 'audit-events'))]);
   try {
     const ids = await Promise.all(Array.from({ length: ORGANIZATIONS }, async (_, index) => organization(suite, index)));
+    for (const action of ACTIONS) await suite.post(schemasOf(action), SCHEMA);
     const [all, one] = [await ground.fileOf('organizations', ids), await ground.fileOf('organization', ids.slice(0, 1))];
     const record = (file: string): Promise<SuiteResult> =>
       loaded(suite, { url: `${suite.url}/audit_logs/events`, script: 'events', arguments: [KEY, file, unique()], connections: 64, seconds: pace.seconds });
@@ -49,7 +68,7 @@ async function auditEvents(ground: Ground, pace: Pace): Promise<readonly Row[]> 
     const pages = await filteredPages(ground, suite, ids[0]!, pace);
     return [
       row(
-        `\`POST /audit_logs/events\` of 600 bytes with \`Idempotency-Key\`, 64 connections, ${count(ORGANIZATIONS)} organizations`,
+        `\`POST /audit_logs/events\` of 600 bytes with schema and \`Idempotency-Key\`, 64 connections, ${count(ORGANIZATIONS)} organizations`,
         '≥ 7,000/s, p99 ≤ 40 ms',
         timing(result),
         result.perSecond >= 7_000 && result.p99 <= 40,
@@ -69,6 +88,37 @@ async function auditEvents(ground: Ground, pace: Pace): Promise<readonly Row[]> 
   }
 }
 
+/** Two replicas of each service: events of many organizations, then of one alone beside which others go on. */
+async function auditEventsInCluster(ground: Ground, pace: Pace): Promise<readonly Row[]> {
+  return withCluster({ replicas: 2, pace }, async (cluster) => {
+    const paths = await createdOrganizations(cluster, ORGANIZATIONS);
+    const ids = paths.map((path) => path.slice(path.lastIndexOf('/') + 1));
+    for (const action of ACTIONS) await made(cluster, schemasOf(action), SCHEMA);
+    await caughtUp(cluster);
+    const [all, one] = [await ground.fileOf('organizations', ids), await ground.fileOf('organization', ids.slice(0, 1))];
+    const record = (file: string): Promise<ClusterResult> =>
+      loadedCluster(cluster, {
+        url: `${cluster.gateways[0]!.url}/audit_logs/events`,
+        script: 'events',
+        arguments: [cluster.key, file, unique()],
+        connections: 64,
+        seconds: pace.seconds,
+      });
+    // What is compiled at first, and keys and heads of trails that are read then.
+    await record(all);
+    const many = await record(all);
+    const others = (event: object): Promise<unknown> => asked(cluster, '/audit_logs/events', { organization_id: ids[1]!, event });
+    let alone!: ClusterResult;
+    const waited = await othersDuring(others, async () => void (alone = await record(one)));
+    const what = '`POST /audit_logs/events` with schema and `Idempotency-Key`, two replicas of each service, all engines as processes, 64 connections';
+    return [
+      row(`${what}, ${count(ORGANIZATIONS)} organizations`, 'reported', clusterTiming(many), true),
+      row('the same, all of one organization', '≥ 3,000/s', clusterTiming(alone), alone.perSecond >= 3_000),
+      row('events of another organization meanwhile', 'p99 ≤ 20 ms', `p99 ${waited.toFixed(1)} ms`, waited <= 20),
+    ];
+  });
+}
+
 /** How one export of a large trail goes, and what others notice of it, who record an event every so many milliseconds. */
 async function auditExports(ground: Ground, pace: Pace): Promise<readonly Row[]> {
   const directory = join(ground.directory, 'audit-exports');
@@ -82,12 +132,13 @@ async function auditExports(ground: Ground, pace: Pace): Promise<readonly Row[]>
       recorded += (await loaded(suite, { url: events, script: 'events', arguments: [KEY, file, unique()], connections: 64, seconds: FILLED_SECONDS })).requests;
     await suite.caughtUp();
     await pause(SETTLED);
-    const quiet = await othersDuring(suite, other, () => pause(UNDISTURBED));
+    const others = (event: object): Promise<unknown> => suite.ask('/audit_logs/events', { organization_id: other, event });
+    const quiet = await othersDuring(others, () => pause(UNDISTURBED));
     const before = await suite.rssAnonMegabytes();
     const processor = await suite.processorSeconds();
     let most = before;
     let exported: { readonly milliseconds: number; readonly bytes: number } | null = null;
-    const busy = await othersDuring(suite, other, async () => {
+    const busy = await othersDuring(others, async () => {
       exported = await exportOf(suite, large, async () => void (most = Math.max(most, await suite.rssAnonMegabytes())));
     });
     const { milliseconds, bytes } = exported!;
@@ -131,13 +182,13 @@ interface Export {
 }
 
 /** The 99th percentile of what it takes to record an event, in milliseconds, while something else goes on. */
-async function othersDuring(suite: Suite, id: string, work: () => Promise<unknown>): Promise<number> {
+async function othersDuring(send: (event: object) => Promise<unknown>, work: () => Promise<unknown>): Promise<number> {
   const times: number[] = [];
   let isOver = false;
   const record = async (): Promise<void> => {
     const event = { action: 'other', occurred_at: new Date().toISOString(), actor: { id: unique(), type: 'user' }, targets: [], context: { location: '' } };
     const began = performance.now();
-    await suite.ask('/audit_logs/events', { organization_id: id, event });
+    await send(event);
     times.push(performance.now() - began);
   };
   const asking: Promise<void>[] = [];
@@ -190,6 +241,10 @@ async function auditProofs(ground: Ground): Promise<readonly Row[]> {
 interface StreamShown {
   readonly waiting_events: number;
   readonly last_synced_at: string | null;
+}
+
+function schemasOf(action: string): string {
+  return `/audit_logs/actions/${action}/schemas`;
 }
 
 async function organization(suite: Suite, index: number): Promise<string> {

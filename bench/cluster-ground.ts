@@ -7,9 +7,9 @@ import type { EngineDefinition } from '#libs/testing/src/engines/engine-definiti
 import type { Engine } from '#libs/testing/src/engines/engine';
 import { startEngine } from '#libs/testing/src/engines/start-engine';
 import { WatchedDirectory } from '#libs/testing/src/engines/watched-directory';
-import { ProcessorUse } from './processor.ts';
+import { inWords, ProcessorUse } from './processor.ts';
 import type { Pace } from './scenario.ts';
-import { count } from './table.ts';
+import { count, rate } from './table.ts';
 import { load, type Load, type LoadResult } from './wrk.ts';
 
 const POLL = 20;
@@ -87,6 +87,10 @@ export async function loadedCluster(cluster: Cluster, given: Load): Promise<Clus
   const use = await processorUse(cluster);
   const result = await load(given);
   return { ...result, perRequest: await use.perRequest(result.requests) };
+}
+
+export function timing({ perSecond, p50, p99, perRequest }: ClusterResult): string {
+  return `${rate(perSecond)}, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms; of processor each: ${inWords(perRequest)}`;
 }
 
 /** Of everything that runs for it, and of the bench. */

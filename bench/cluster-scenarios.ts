@@ -8,10 +8,10 @@ import { kafka } from '#libs/testing/src/engines/kafka';
 import { mongodb } from '#libs/testing/src/engines/mongodb';
 import { fillViews, forward, type Bulk } from './bulk.ts';
 import { accessQuestions } from './cluster-access.ts';
-import { caughtUp, createdOrganizations, loadedCluster, pidsOf, withCluster, withEngine, type ClusterResult } from './cluster-ground.ts';
+import { caughtUp, createdOrganizations, loadedCluster, pidsOf, timing, withCluster, withEngine, type ClusterResult } from './cluster-ground.ts';
 import { memory } from './cluster-memory.ts';
 import { medianHop } from './hop.ts';
-import { atRest, inWords, ProcessorUse } from './processor.ts';
+import { atRest, ProcessorUse } from './processor.ts';
 import { Program } from './program.ts';
 import type { Ground, Row, Scenario } from './scenario.ts';
 import { seed } from './seed.ts';
@@ -215,10 +215,6 @@ function bulkRow(what: string, target: number, { events, milliseconds, ownMillis
   const perSecond = (events / milliseconds) * 1_000;
   const own = `${((ownMilliseconds / events) * 1_000).toFixed(0)} µs of processor each beside the engine's`;
   return row(what, `≥ ${count(target)} events/s`, `${rate(perSecond)} (${count(events)} events, ${seconds(milliseconds)}, ${own})`, perSecond >= target);
-}
-
-function timing({ perSecond, p50, p99, perRequest }: ClusterResult): string {
-  return `${rate(perSecond)}, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms; of processor each: ${inWords(perRequest)}`;
 }
 
 /** What the processes of the product spend that carry a request out. */
