@@ -19,28 +19,33 @@ function canonical(value) {
     .join(',')}}`;
 }
 
+const AS_WRITTEN = 'Something is not written as it was.';
+
 // A cell is null where nothing stands between the commas, and an empty text where quotes do. One ' before it keeps spreadsheets from reading a formula.
 function* csvRows(text) {
   const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/gy;
-  for (let row = []; cell.lastIndex < text.length; ) {
+  let row = [];
+  while (cell.lastIndex < text.length) {
     const [, quoted, plain, end] = cell.exec(text) ?? fail('The file is no CSV.');
-    const value = quoted === undefined ? plain || null : quoted.replaceAll('""', '"');
-    row.push(value?.startsWith("'") ? value.slice(1) : value);
+    const written = quoted === undefined ? plain || null : quoted.replaceAll('""', '"');
+    const value = written?.startsWith("'") ? written.slice(1) : written;
+    row.push(value);
+    exact(written, /^[=+\-@\t\r']/.test(value ?? '') ? `'${value}` : value, AS_WRITTEN);
     if (end === ',') continue;
     yield row;
     row = [];
   }
+  if (row.length > 0) fail('The file ends within a row.');
 }
 
 const COLUMNS =
   'id,organization_id,received_at,occurred_at,action,version,actor_type,actor_id,actor_name,actor_metadata,targets,location,user_agent,metadata,leaf_index,salt';
-const json = (text) => JSON.parse(exact(text, canonical(JSON.parse(text)), 'A cell is not written as it was.'));
+const json = (text) => JSON.parse(exact(text, canonical(JSON.parse(text)), AS_WRITTEN));
+const number = (text) => Number(exact(text, String(Number(text)), AS_WRITTEN));
 
 function* eventsOf(text) {
-  if (text === '' || text.startsWith('{')) {
-    for (const line of text.split('\n').slice(0, -1)) yield json(line);
-    return;
-  }
+  if (text === '') return;
+  if (text.startsWith('{')) return void (yield* text.replace(/\n$/, '').split('\n').map(json));
   const rows = csvRows(text);
   exact(rows.next().value?.join(), COLUMNS, `The columns have to be ${COLUMNS}.`);
   for (const row of rows) {
@@ -48,9 +53,9 @@ function* eventsOf(text) {
     const [id, organization_id, received_at, occurred_at, action, version, actor_type, actor_id, actor_name, actor_metadata, ...others] = row;
     const [targets, location, user_agent, metadata, leaf_index, salt] = others;
     const actor = { id: actor_id, type: actor_type, name: actor_name, metadata: json(actor_metadata) };
-    const content = { action, occurred_at, version: version === null ? null : Number(version), actor, targets: json(targets) };
+    const content = { action, occurred_at, version: version === null ? null : number(version), actor, targets: json(targets) };
     const context = { location, user_agent };
-    yield { id, organization_id, received_at, ...content, context, metadata: json(metadata), leaf_index: Number(leaf_index), salt };
+    yield { id, organization_id, received_at, ...content, context, metadata: json(metadata), leaf_index: number(leaf_index), salt };
   }
 }
 
@@ -83,17 +88,20 @@ function rootOf(from, to, events, hashes) {
 
 const [file, keyFile] = process.argv.slice(2);
 const proof = /^gatehouse\/audit-proof@v1\n(.*?\n\n.*?\n)\n(.*)$/s.exec(readFileSync(`${file}.proof`, 'utf8')) ?? fail('The proof is none.');
+const utf8 = new TextDecoder('utf-8', { fatal: true });
 const keys = JSON.parse(readFileSync(keyFile, 'utf8')).data.map(({ public_key }) => Buffer.from(public_key, 'base64'));
 const { environment, organization_id, size, root, time } = checkpointOf(proof[1], keys);
 const events = [];
-for (const { id, organization_id: organization, received_at, leaf_index, salt, ...content } of eventsOf(readFileSync(file, 'utf8'))) {
+for (const { id, organization_id: organization, received_at, leaf_index, salt, ...content } of eventsOf(utf8.decode(readFileSync(file)))) {
   exact(organization, organization_id, `${id} is of another organization.`);
-  if (!(leaf_index > (events.at(-1)?.leaf_index ?? -1) && leaf_index < size)) fail(`${id} is not where it was.`);
+  exact(salt, Buffer.from(salt, 'hex').toString('hex'), AS_WRITTEN);
+  if (!(Number.isInteger(leaf_index) && leaf_index > (events.at(-1)?.leaf_index ?? -1) && leaf_index < size)) fail(`${id} is not where it was.`);
   const commitment = sha256(Buffer.from(salt, 'hex'), canonical(content)).toString('base64url');
   events.push({ leaf_index, leaf: sha256(Buffer.of(0), canonical({ v: 1, environment, organization_id, id, received_at, commitment })) });
 }
 const [first, last, count] = [events[0]?.leaf_index, events.at(-1)?.leaf_index, events.length];
-const hashes = proof[2].split('\n').slice(0, -1).reverse();
+const hashes = proof[2].split('\n').reverse();
+exact(hashes.shift(), '', 'The proof ends within a line.');
 if (size > 0 && !rootOf(0, size, events.reverse(), hashes).equals(root)) fail('An event was altered, removed, added or put elsewhere.');
 if (hashes.length > 0) fail('The proof goes on behind its end.');
 const extent = count > 0 && last - first + 1 === count ? 'nothing that arrived between the first and the last is missing' : 'others may have been left out';

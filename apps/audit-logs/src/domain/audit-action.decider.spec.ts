@@ -40,6 +40,18 @@ describe('a schema of an action', () => {
       object({ a: { type: 'number', nullable: true, enum: [1, null] } }, { required: ['a'], additionalProperties: false }),
     ],
     ['a required name beside properties', object({}, { required: ['a'] }), object({}, { required: ['a'] })],
+    [
+      'what typed clients and PHP write of what was not set',
+      object({ a: { type: 'string', enum: null, nullable: null } }, { required: null, additionalProperties: null }),
+      object({ a: { type: 'string' } }),
+    ],
+    ['an empty list for an empty object', [], null],
+    ['properties that are an empty list', object([]), object({})],
+    [
+      'a value as long as metadata may have, in characters of four bytes',
+      object({ a: { type: 'string', enum: ['😀'.repeat(500)] } }),
+      object({ a: { type: 'string', enum: ['😀'.repeat(500)] } }),
+    ],
     ['a name of every object', object({ constructor: { type: 'string' } }), object({ constructor: { type: 'string' } })],
   ])('may ask of metadata: %s', (_, given, read) => {
     expect(readSchema(inTarget(given)).targets[0]!.metadata).toEqual(read);
@@ -51,7 +63,8 @@ describe('a schema of an action', () => {
     ['a keyword that runs code or fetches', object({}, { $ref: 'https://acme.test/' }), ['targets.0.metadata unknown_keyword']],
     ['a pattern', object({ a: { type: 'string', pattern: '(a+)+$' } }), ['targets.0.metadata.properties.a unknown_keyword']],
     ['a property of objects', object({ a: { type: 'object' } }), ['targets.0.metadata.properties.a.type type']],
-    ['a list of properties', object([]), ['targets.0.metadata.properties object']],
+    ['a list', [{ type: 'object' }], ['targets.0.metadata object']],
+    ['a list of properties', object([{ type: 'string' }]), ['targets.0.metadata.properties object']],
     ['a name that metadata cannot have', object({ 'a b': { type: 'string' } }), ['targets.0.metadata.properties name']],
     [
       '51 properties',
@@ -65,6 +78,11 @@ describe('a schema of an action', () => {
     ['half a character', object({ a: { type: 'string', enum: ['a', 'x\ud800'] } }), ['targets.0.metadata.properties.a.enum contradiction']],
     ['a NUL', object({ a: { type: 'string', enum: ['\0'] } }), ['targets.0.metadata.properties.a.enum contradiction']],
     ['a value longer than any', object({ a: { type: 'string', enum: ['x'.repeat(501)] } }), ['targets.0.metadata.properties.a.enum contradiction']],
+    [
+      'a value longer than any, of four bytes each',
+      object({ a: { type: 'string', enum: ['😀'.repeat(501)] } }),
+      ['targets.0.metadata.properties.a.enum contradiction'],
+    ],
     ['nullable that is no flag', object({ a: { type: 'string', nullable: 'yes' } }), ['targets.0.metadata.properties.a.nullable boolean']],
     ['required that is no list', object({}, { required: 'a' }), ['targets.0.metadata.required required']],
     ['required twice', object({ a: { type: 'string' } }, { required: ['a', 'a'] }), ['targets.0.metadata.required required']],
@@ -91,13 +109,13 @@ describe('an event', () => {
       },
       { type: 'folder' },
     ],
-    metadata: object({ plan: { type: 'string' } }),
+    metadata: object({ plan: { type: 'string' }, seats: { type: 'integer', nullable: true } }, { required: ['seats'] }),
   });
   const good: DescribedEvent = {
     action: 'document.shared',
     actor: { metadata: { role: 'owner' } },
     targets: [{ type: 'document', metadata: { pages: 12, ratio: 0.5, draft: true } }],
-    metadata: { plan: 'gold', other: 1 },
+    metadata: { plan: 'gold', seats: 25, other: 1 },
     version: null,
   };
   const document = (metadata: DescribedEvent['metadata']): DescribedEvent => ({
@@ -111,6 +129,7 @@ describe('an event', () => {
   it.each([
     ['as the schema has it', good, []],
     ['of a type of targets where anything goes', { ...good, targets: [{ type: 'folder', metadata: { any: 'thing' } }] }, []],
+    ['without what is required and may be null, which counts as not given', { ...good, metadata: {} }, []],
     ['without targets', { ...good, targets: [] }, []],
     ['of an undeclared type of targets', { ...good, targets: [{ type: 'user', metadata: {} }] }, ['/targets/0 type']],
     ['without what is required', { ...good, actor: { metadata: {} } }, ['/actor/metadata required']],

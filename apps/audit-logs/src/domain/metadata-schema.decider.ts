@@ -29,12 +29,14 @@ export function readMetadataSchema(given: unknown, field: string, faults: Fault[
     return null;
   };
   if (given === undefined || given === null) return null;
-  if (!isRecord(given)) return refuse('object', field, 'must be an object.');
-  if (Object.keys(given).length === 0) return null;
-  for (const keyword of Object.keys(given)) if (!KEYWORDS.has(keyword)) refuse('unknown_keyword', field, `may only have ${named(KEYWORDS)}.`);
-  const { type, properties = {}, required, additionalProperties } = given;
+  const schema = givenKeywords(given);
+  if (schema === null) return refuse('object', field, 'must be an object.');
+  if (Object.keys(schema).length === 0) return null;
+  for (const keyword of Object.keys(schema)) if (!KEYWORDS.has(keyword)) refuse('unknown_keyword', field, `may only have ${named(KEYWORDS)}.`);
+  const { type, required, additionalProperties } = schema;
   if (type !== 'object') refuse('type', `${field}.type`, 'must be "object".');
-  if (!isRecord(properties)) return refuse('object', `${field}.properties`, 'must be an object.');
+  const properties = objectOf(schema['properties'] ?? {});
+  if (properties === null) return refuse('object', `${field}.properties`, 'must be an object.');
   const names = Object.keys(properties);
   if (names.length > MAX_PROPERTIES) return refuse('too_many', `${field}.properties`, `must have at most ${MAX_PROPERTIES} properties.`);
   const read: Record<string, MetadataProperty> = Object.create(null) as Record<string, MetadataProperty>;
@@ -61,10 +63,11 @@ export function readMetadataSchema(given: unknown, field: string, faults: Fault[
 }
 
 function readProperty(given: unknown, field: string, refuse: (code: string, at: string, message: string) => null): MetadataProperty | null {
-  if (!isRecord(given)) return refuse('object', field, 'must be an object.');
-  for (const keyword of Object.keys(given))
+  const schema = givenKeywords(given);
+  if (schema === null) return refuse('object', field, 'must be an object.');
+  for (const keyword of Object.keys(schema))
     if (!PROPERTY_KEYWORDS.has(keyword)) return refuse('unknown_keyword', field, `may only have ${named(PROPERTY_KEYWORDS)}.`);
-  const { type, enum: values, nullable } = given;
+  const { type, enum: values, nullable } = schema;
   if (!TYPES.has(type)) return refuse('type', `${field}.type`, `must be one of ${named(TYPES)}.`);
   if (nullable !== undefined && typeof nullable !== 'boolean') return refuse('boolean', `${field}.nullable`, 'must be true or false.');
   const property = { type: type as MetadataProperty['type'], ...(nullable !== undefined && { nullable }) };
@@ -73,7 +76,7 @@ function readProperty(given: unknown, field: string, refuse: (code: string, at: 
     return refuse('enum', `${field}.enum`, `must be a list of 1 to ${MAX_VALUES} different values.`);
   const isPossible = (value: unknown): boolean =>
     (value === null && nullable === true) ||
-    (isOfType(value, property.type) && (typeof value !== 'string' || (value.length <= LONGEST_VALUE && isPlainText(value))));
+    (isOfType(value, property.type) && (typeof value !== 'string' || (isWithin(value, LONGEST_VALUE) && isPlainText(value))));
   if (!values.every(isPossible) || values.every((value) => value === null))
     return refuse('contradiction', `${field}.enum`, `names what no ${property.type} can be.`);
   return { ...property, enum: values as NonNullable<MetadataProperty['enum']> };
@@ -81,7 +84,9 @@ function readProperty(given: unknown, field: string, refuse: (code: string, at: 
 
 /** What of the metadata breaks its schema, by the places that JSON Schema names: `at` and below. */
 export function faultsOfMetadata(schema: MetadataSchema, metadata: Metadata, at: string): readonly SchemaFault[] {
-  const missing = (schema.required ?? []).filter((name) => !Object.hasOwn(metadata, name));
+  // Null is the same as nothing in an event, so what may be null may be left out.
+  const mayBeLeftOut = (name: string): boolean => Object.hasOwn(schema.properties, name) && schema.properties[name]!.nullable === true;
+  const missing = (schema.required ?? []).filter((name) => !Object.hasOwn(metadata, name) && !mayBeLeftOut(name));
   return [
     ...missing.map((name) => ({ code: 'required', instancePath: at, message: `must have required property '${name}'` })),
     ...Object.entries(metadata).flatMap(([name, value]): SchemaFault[] => {
@@ -108,8 +113,22 @@ function isOfType(value: unknown, type: MetadataProperty['type']): boolean {
   return type === 'integer' ? Number.isInteger(value) : typeof value === type && (type !== 'number' || Number.isFinite(value));
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** What an object says: null for one that is none. PHP writes an empty one as `[]`. */
+function objectOf(value: unknown): Readonly<Record<string, unknown>> | null {
+  if (typeof value !== 'object' || value === null) return null;
+  if (!Array.isArray(value)) return value as Readonly<Record<string, unknown>>;
+  return value.length === 0 ? {} : null;
+}
+
+/** Keywords that are null were not given: clients of typed languages write them so. */
+function givenKeywords(value: unknown): Readonly<Record<string, unknown>> | null {
+  const keywords = objectOf(value);
+  return keywords && Object.fromEntries(Object.entries(keywords).filter(([, each]) => each !== null));
+}
+
+/** Counted as those of metadata are, in which no character counts twice. */
+function isWithin(text: string, characters: number): boolean {
+  return text.length <= characters || (text.length <= 2 * characters && [...text].length <= characters);
 }
 
 function named(words: ReadonlySet<unknown>): string {

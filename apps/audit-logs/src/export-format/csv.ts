@@ -61,8 +61,12 @@ export function csvLine(event: ExportedEvent): string {
 
 function written(cell: Cell): string {
   if (cell === null) return '';
-  const defused = DEFUSED.test(cell) ? DEFUSING + cell : cell;
+  const defused = defusedCell(cell);
   return defused === '' || QUOTED.test(defused) ? `"${defused.replaceAll('"', '""')}"` : defused;
+}
+
+function defusedCell(cell: string): string {
+  return DEFUSED.test(cell) ? DEFUSING + cell : cell;
 }
 
 /** Reads a file of events piece by piece, as it arrives. */
@@ -91,7 +95,7 @@ export class CsvReader implements EventReader {
 
 function eventOf(cells: readonly Cell[], line: number): ExportedEvent {
   if (cells.length !== COLUMNS.length) throw new NotAnExport(line, `there are ${cells.length} cells instead of ${COLUMNS.length}.`);
-  const of = Object.fromEntries(COLUMNS.map((column, at) => [column, armed(cells[at]!)])) as Readonly<Record<Column, Cell>>;
+  const of = Object.fromEntries(COLUMNS.map((column, at) => [column, armed(cells[at]!, line)])) as Readonly<Record<Column, Cell>>;
   const event = {
     id: of.id,
     organization_id: of.organization_id,
@@ -109,8 +113,12 @@ function eventOf(cells: readonly Cell[], line: number): ExportedEvent {
   return exportedEvent(event, line);
 }
 
-function armed(cell: Cell): Cell {
-  return cell?.startsWith(DEFUSING) ? cell.slice(DEFUSING.length) : cell;
+/** Who takes the sign away has a spreadsheet compute what stands behind it, and who adds one hides what follows: both say the same as before to whoever takes away one. */
+function armed(cell: Cell, line: number): Cell {
+  if (cell === null) return null;
+  const text = cell.startsWith(DEFUSING) ? cell.slice(DEFUSING.length) : cell;
+  if (defusedCell(text) !== cell) throw new NotAnExport(line, 'a cell is not written as it was.');
+  return text;
 }
 
 function integer(cell: Cell, line: number): number {

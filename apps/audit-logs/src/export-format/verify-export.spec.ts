@@ -95,7 +95,7 @@ async function saidByPage(file: string, proof: string): Promise<string> {
   writeFileSync(`${path}.keys`, JSON.stringify({ object: 'list', data: [{ public_key: publicKey.toString('base64') }] }));
   return run(process.execPath, [STANDALONE, path, `${path}.keys`]).then(
     ({ stdout }) => stdout.trim(),
-    ({ stderr }: { readonly stderr: string }) => /^Error: .*$/m.exec(stderr)![0],
+    ({ stderr }: { readonly stderr: string }) => /^(?:Syntax)?Error: .*$/m.exec(stderr)![0],
   );
 }
 
@@ -199,6 +199,7 @@ describe('an export', () => {
     for (const [at, wrong] of spoiled.entries())
       expect([at, await verified(file, wrong).catch((error: unknown) => error)]).toEqual([at, expect.any(NotGenuine)]);
     expect(await saidByPage(file, spoiled[3]!)).toBe('Error: The proof goes on behind its end.');
+    expect(await saidByPage(file, spoiled[4]!)).toBe('Error: The proof ends within a line.');
     const unknown = await trail.proof(some, await trail.checkpoint(SIZE, generateKeyPairSync('ed25519').privateKey));
     expect(await saidByPage(file, unknown)).toBe('Error: None of these keys signed the checkpoint.');
   });
@@ -297,8 +298,35 @@ describe('the file of an export', () => {
   it('may have passed through another system: other line ends, a mark at its beginning', async () => {
     const proof = await trail.proof([1], await trail.checkpoint());
     const file = fileOf('csv', [events[1]!]);
-    expect(await verified(`\ufeff${file.replaceAll('\r\n', '\n')}`, proof)).toMatchObject({ events: 1 });
-    expect(await verified(file.slice(0, -2), proof)).toMatchObject({ events: 1 });
+    const passed = [`\ufeff${file.replaceAll('\r\n', '\n')}`, file.slice(0, -2), fileOf('ndjson', [events[1]!]).slice(0, -1)];
+    for (const each of passed) {
+      expect(await verified(each, proof)).toMatchObject({ events: 1 });
+      expect(await saidByPage(each, proof)).toMatch(/^1 events are as they arrived/);
+    }
+  });
+
+  it('is refused with anything in it that somebody would read and nobody has recorded', async () => {
+    const proof = await trail.proof(some, await trail.checkpoint());
+    const [csv, ndjson] = [fileOf('csv', chosen), fileOf('ndjson', chosen)];
+    const forged = { ...chosen[6]!, action: 'forged' };
+    // The spreadsheet computes the first, and hides what was before the second.
+    const [armed, hidden] = [csv.replace("'=1+1", '=1+1'), csv.replace(',document.', ",'document.")];
+    const spoiled = [
+      `${csv}${csvLine(forged).slice(0, -2)}`,
+      `${csv}${csvLine(forged).slice(0, -2)},`,
+      armed,
+      hidden,
+      csv.replace(/,17,([0-9a-f]{32})/, ',0x11,$1'),
+      csv.replace(/,17,([0-9a-f]{32})/, ',17,$1zz'),
+      `${ndjson}${ndjsonLine(forged).slice(0, -1)}`,
+      `${ndjson}forged`,
+      ndjson.replace('"leaf_index":17', '"leaf_index":"17"'),
+      ndjson.replace(/"salt":"([0-9a-f]*)"/, '"salt":"$1zz"'),
+    ];
+    expect([csv, ndjson].filter((as) => spoiled.includes(as))).toEqual([]);
+    for (const [at, wrong] of spoiled.entries())
+      expect([at, await verified(wrong, proof).catch((error: unknown) => error)]).toEqual([at, expect.any(NotGenuine)]);
+    expect(await Promise.all(spoiled.map((wrong) => saidByPage(wrong, proof)))).toEqual(spoiled.map(() => expect.stringMatching(/^(?:Syntax)?Error: /)));
   });
 
   it('is refused at the line where it is none', async () => {
