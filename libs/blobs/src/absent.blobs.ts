@@ -11,6 +11,10 @@ export class AbsentBlobs extends Blobs {
     throw notConfigured();
   }
 
+  override async stat(): Promise<never> {
+    throw notConfigured();
+  }
+
   override async remove(): Promise<never> {
     throw notConfigured();
   }

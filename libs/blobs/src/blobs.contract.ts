@@ -28,6 +28,16 @@ export function blobsContract(name: string, open: () => Promise<Blobs>): void {
       expect(await textOf(blobs, 'exports/e1/a', { first: 11 })).toBe('');
     });
 
+    it('tells of a blob without reading it, and that there is none', async () => {
+      expect(await blobs.stat('exports/e1/told')).toBeNull();
+      const stored = await blobs.put('exports/e1/told', partsOf('Zoë'));
+      expect(await blobs.stat('exports/e1/told')).toEqual(stored);
+      await blobs.put('exports/e1/told', partsOf());
+      expect(await blobs.stat('exports/e1/told')).toMatchObject({ name: 'exports/e1/told', bytes: 0 });
+      await blobs.remove('exports/e1/told');
+      expect(await blobs.stat('exports/e1/told')).toBeNull();
+    });
+
     it('stores nothing as well, and puts the newer in place of the older', async () => {
       await blobs.put('exports/e1/b', partsOf('older and longer'));
       await blobs.put('exports/e1/b', partsOf('newer'));
@@ -102,6 +112,7 @@ export function blobsContract(name: string, open: () => Promise<Blobs>): void {
       async (wrong) => {
         await expect(blobs.put(wrong, partsOf('a'))).rejects.toThrow('is no name of a blob');
         await expect(blobs.get(wrong)).rejects.toThrow('is no name of a blob');
+        await expect(blobs.stat(wrong)).rejects.toThrow('is no name of a blob');
         await expect(blobs.remove(wrong)).rejects.toThrow('is no name of a blob');
       },
     );

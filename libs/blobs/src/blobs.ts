@@ -42,6 +42,9 @@ export abstract class Blobs {
   /** Null where there is none. What is read is one blob from its first byte to its last, whoever replaces or removes it meanwhile, or the reading throws. */
   abstract get(name: string, range?: BlobRange): Promise<BlobContent | null>;
 
+  /** What is told of a blob without reading it; null where there is none. */
+  abstract stat(name: string): Promise<Blob | null>;
+
   /** One that is not there is removed already. */
   abstract remove(name: string): Promise<void>;
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Stats } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
@@ -37,8 +38,8 @@ export class FilesBlobs extends Blobs {
       await translated(mkdir(dirname(incoming), { recursive: true, mode: 0o700 }));
       const bytes = await this.write(incoming, content);
       await translated(moveDurably(incoming, path));
-      const { mtimeMs } = await translated(stat(path));
-      return { name, bytes, storedAt: Math.floor(mtimeMs) };
+      const { storedAt } = blobOf(name, await translated(stat(path)));
+      return { name, bytes, storedAt };
     } catch (error) {
       await rm(incoming, { force: true }).catch(() => {});
       throw error;
@@ -49,12 +50,17 @@ export class FilesBlobs extends Blobs {
     const file = await translated(absent(open(this.pathOf(requireBlobName(name)), 'r'), null));
     if (file === null) return null;
     try {
-      const { size, mtimeMs } = await file.stat();
-      return { blob: { name, bytes: size, storedAt: Math.floor(mtimeMs) }, bytes: readingOf(file, Math.min((range.last ?? size - 1) + 1, size), range.first) };
+      const blob = blobOf(name, await file.stat());
+      return { blob, bytes: readingOf(file, Math.min((range.last ?? blob.bytes - 1) + 1, blob.bytes), range.first) };
     } catch (error) {
       await file.close();
       throw unavailableFor(error);
     }
+  }
+
+  override async stat(name: string): Promise<Blob | null> {
+    const found = await translated(absent(stat(this.pathOf(requireBlobName(name))), null));
+    return found === null ? null : blobOf(name, found);
   }
 
   override async remove(name: string): Promise<void> {
@@ -111,11 +117,15 @@ export class FilesBlobs extends Blobs {
       const name = `${folder}/${entry.name}`;
       if (entry.isDirectory()) yield* this.below(name);
       else {
-        const found = await translated(absent(stat(this.pathOf(name)), null));
-        if (found !== null) yield { name, bytes: found.size, storedAt: Math.floor(found.mtimeMs) };
+        const found = await this.stat(name);
+        if (found !== null) yield found;
       }
     }
   }
+}
+
+function blobOf(name: string, { size, mtimeMs }: Pick<Stats, 'size' | 'mtimeMs'>): Blob {
+  return { name, bytes: size, storedAt: Math.floor(mtimeMs) };
 }
 
 /** A write may take a part only, on a disk that is nearly full. */

@@ -67,9 +67,9 @@ export class S3Bucket {
     } catch (error) {
       throw source.failure === null ? this.translated(error) : source.failure.error;
     }
-    const found = await this.call(() => this.client.send(new HeadObjectCommand({ Bucket: this.options.bucket, Key: key })));
-    if (found.ContentLength === source.bytes) return { bytes: source.bytes, storedAt: found.LastModified!.getTime() };
-    this.options.log.error('The store of files has another number of bytes than it was given.', { key, given: source.bytes, stored: found.ContentLength });
+    const found = await this.stat(key);
+    if (found?.bytes === source.bytes) return found;
+    this.options.log.error('The store of files has another number of bytes than it was given.', { key, given: source.bytes, stored: found?.bytes ?? null });
     await this.remove(key).catch(() => {});
     throw unavailable('The store of files did not keep what it was given.', 5);
   }
@@ -83,7 +83,18 @@ export class S3Bucket {
     } catch (error) {
       if (isAbsent(error)) return null;
       // Behind the end: nothing, as with a file.
-      if ((error as Error).name === 'InvalidRange') return this.empty(key);
+      if ((error as Error).name !== 'InvalidRange') throw this.translated(error);
+      const found = await this.stat(key);
+      return found === null ? null : { ...found, content: nothing() };
+    }
+  }
+
+  async stat(key: string): Promise<Stored | null> {
+    try {
+      const found = await this.client.send(new HeadObjectCommand({ Bucket: this.options.bucket, Key: key }));
+      return { bytes: found.ContentLength!, storedAt: found.LastModified!.getTime() };
+    } catch (error) {
+      if (isAbsent(error)) return null;
       throw this.translated(error);
     }
   }
@@ -122,11 +133,6 @@ export class S3Bucket {
   close(): void {
     this.client.destroy();
     this.outside.destroy();
-  }
-
-  private async empty(key: string): Promise<(Stored & { readonly content: AsyncIterable<Uint8Array> }) | null> {
-    const found = await this.call(() => this.client.send(new HeadObjectCommand({ Bucket: this.options.bucket, Key: key })));
-    return { bytes: found.ContentLength!, storedAt: found.LastModified!.getTime(), content: nothing() };
   }
 
   private async *reading(body: Readable, expected: number): AsyncGenerator<Uint8Array> {

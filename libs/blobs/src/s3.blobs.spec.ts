@@ -86,6 +86,8 @@ afterAll(() => Promise.all(opened.map((blobs) => blobs.close())));
     const blobs = blobsWith({ bucket: 'nobodys' });
     await expectUnavailable(blobs.put('exports/e1/a', partsOf('a')));
     await expectUnavailable(blobs.get('exports/e1/a'));
+    // Without a body, an answer does not say whether it is the bucket or the object that is not there.
+    expect(await blobs.stat('exports/e1/a')).toBeNull();
   });
 
   it('gives up on a store that is silent', async () => {
@@ -93,7 +95,11 @@ afterAll(() => Promise.all(opened.map((blobs) => blobs.close())));
     await blobs.put('exports/e1/a', partsOf('a'));
     await s3!.pause();
     try {
-      await Promise.all([expectUnavailable(blobs.put('exports/e1/b', partsOf('b'))), expectUnavailable(blobs.get('exports/e1/a'))]);
+      await Promise.all([
+        expectUnavailable(blobs.put('exports/e1/b', partsOf('b'))),
+        expectUnavailable(blobs.get('exports/e1/a')),
+        expectUnavailable(blobs.stat('exports/e1/a')),
+      ]);
     } finally {
       await s3!.resume();
     }

@@ -29,6 +29,11 @@ export class S3Blobs extends Blobs {
     return found === null ? null : { blob: { name, bytes: found.bytes, storedAt: found.storedAt }, bytes: found.content };
   }
 
+  override async stat(name: string): Promise<Blob | null> {
+    const found = await (await this.bucket()).stat(this.options.prefix + requireBlobName(name));
+    return found === null ? null : { name, ...found };
+  }
+
   override async remove(name: string): Promise<void> {
     await (await this.bucket()).remove(this.options.prefix + requireBlobName(name));
   }

@@ -86,14 +86,16 @@ export class DownloadFace implements HttpFace {
     const range = isPart ? rangeOf(headers.range, stored.bytes) : null;
     const { first, last } = range ?? { first: 0, last: stored.bytes - 1 };
     // What is said of a file is said of one that is there, as it was stored.
-    const content = await this.blobs.get(this.files.nameOf(environment, { id: made.id, attempt }, part), range ?? undefined);
-    if (content === null) throw notFound('File', name);
-    const bytes = streamOf(content.bytes);
-    if (content.blob.bytes !== stored.bytes) {
-      bytes.destroy();
+    const blobName = this.files.nameOf(environment, { id: made.id, attempt }, part);
+    const isRead = method !== 'HEAD';
+    const content = isRead ? await this.blobs.get(blobName, range ?? undefined) : null;
+    const found = isRead ? (content?.blob ?? null) : await this.blobs.stat(blobName);
+    if (found === null) throw notFound('File', name);
+    const bytes = content === null ? null : streamOf(content.bytes);
+    if (found.bytes !== stored.bytes) {
+      bytes?.destroy();
       throw unavailable('The store of files has another file than it was given.', 60);
     }
-    if (method === 'HEAD') bytes.destroy();
     reply.code(range === null ? 200 : 206).headers({
       'Content-Type': contentType,
       'Content-Disposition': `attachment; filename="${name}"`,
@@ -105,7 +107,7 @@ export class DownloadFace implements HttpFace {
       'X-Request-ID': id,
       ...(range !== null && { 'Content-Range': `bytes ${first}-${last}/${stored.bytes}` }),
     });
-    return method === 'HEAD' ? reply.send() : reply.send(bytes);
+    return reply.send(bytes ?? undefined);
   }
 
   /** @throws DomainError `entity_not_found` for an export that there is not, or whose files are gone */
