@@ -30,8 +30,8 @@ function isInOrder(value: unknown): boolean {
   if (Array.isArray(value)) return value.every(isInOrder);
   if ('toJSON' in value) return false;
   let before = '';
-  for (const [name, each] of Object.entries(value)) {
-    if (name < before || !isInOrder(each)) return false;
+  for (const name of Object.keys(value)) {
+    if (name < before || !isInOrder((value as Readonly<Record<string, unknown>>)[name])) return false;
     before = name;
   }
   return true;

@@ -1,4 +1,5 @@
-import { createHash, createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
+import { createSecretKey, hash, hkdfSync, type KeyObject } from 'node:crypto';
+import { HmacSha256 } from '#libs/platform/src/hmac-sha256';
 import { TERM_LENGTH, type TermKind } from '../domain/audit-trail.decider.ts';
 import { openContent, sealContent } from './content-sealing.ts';
 
@@ -20,22 +21,22 @@ export type DigestKind = 'key' | 'content';
 /** What the events of a trail that arrive in one month are sealed, committed to and found with. */
 export class MonthKey {
   private readonly sealing: KeyObject;
-  private readonly salts: KeyObject;
-  private readonly terms: KeyObject;
-  private readonly digests: KeyObject;
+  private readonly salts: HmacSha256;
+  private readonly terms: HmacSha256;
+  private readonly digests: HmacSha256;
   private readonly known = new Map<string, string>();
 
-  constructor(key: Buffer) {
-    const keyFor = (purpose: string): KeyObject => createSecretKey(derived(key, `gatehouse audit trail ${purpose}`));
-    this.sealing = keyFor('content');
-    this.salts = createSecretKey(key);
-    this.terms = keyFor('terms');
-    this.digests = keyFor('digests');
+  constructor(private readonly key: Buffer) {
+    const keyFor = (purpose: string): Buffer => derived(key, `gatehouse audit trail ${purpose}`);
+    this.sealing = createSecretKey(keyFor('content'));
+    this.salts = new HmacSha256(key);
+    this.terms = new HmacSha256(keyFor('terms'));
+    this.digests = new HmacSha256(keyFor('digests'));
   }
 
-  /** What it is made of, for a thread of this process. */
-  get bytes(): Buffer {
-    return this.salts.export();
+  /** What it is made of, for a thread of this process: on its own, since a thread is sent all of the room that a buffer shares with others. */
+  get bytes(): Uint8Array {
+    return Uint8Array.from(this.key);
   }
 
   /** `binding`: stream and event. */
@@ -50,7 +51,7 @@ export class MonthKey {
 
   /** Base64url. Nobody without the salt can try contents on a commitment. */
   commitment(eventId: string, content: string): string {
-    return createHash('sha256').update(this.saltOf(eventId)).update(content).digest('base64url');
+    return hash('sha256', Buffer.concat([this.saltOf(eventId), Buffer.from(content)]), 'base64url');
   }
 
   saltOf(eventId: string): Buffer {
@@ -61,7 +62,7 @@ export class MonthKey {
     const text = `${kind}:${value}`;
     let term = this.known.get(text);
     if (term === undefined) {
-      term = createHmac('sha256', this.terms).update(text).digest('base64url').slice(0, TERM_LENGTH);
+      term = this.terms.of(text, 'base64url').slice(0, TERM_LENGTH);
       if (!SHARED_TERMS.has(kind)) return term;
       if (this.known.size === TERMS_KEPT) this.known.clear();
       this.known.set(text, term);
@@ -74,9 +75,8 @@ export class MonthKey {
   }
 }
 
-/** Of an HMAC. As text in between, since a buffer that Node makes for a digest costs more than the digest. */
-function firstBytes(key: KeyObject, text: string, count: number): Buffer {
-  return Buffer.from(createHmac('sha256', key).update(text).digest('binary').slice(0, count), 'binary');
+function firstBytes(key: HmacSha256, text: string, count: number): Buffer {
+  return Buffer.from(key.of(text, 'binary').slice(0, count), 'binary');
 }
 
 function derived(key: Buffer, purpose: string): Buffer {

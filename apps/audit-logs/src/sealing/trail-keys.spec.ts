@@ -37,7 +37,7 @@ describe('the keys of a trail', () => {
     expect(trailKey().at(0).open('x', trailKey().ofMonth(JANUARY).seal('x', content))).toBe(content);
   });
 
-  it('are the documented ones: a ratchet of HKDF, a salt of HMAC, a commitment of SHA-256', () => {
+  it('are the documented ones: a ratchet of HKDF, salts, terms and digests of HMAC, a commitment of SHA-256', () => {
     const next = Buffer.from(hkdfSync('sha256', STORED.bytes, '', 'gatehouse audit trail next month', 32));
     expect(nextMonth(STORED.bytes)).toEqual(next);
     const salt = createHmac('sha256', next).update('audit_event_1').digest().subarray(0, 16);
@@ -45,6 +45,12 @@ describe('the keys of a trail', () => {
     expect(month.saltOf('audit_event_1')).toEqual(salt);
     expect(month.commitment('audit_event_1', content)).toBe(createHash('sha256').update(salt).update(content).digest('base64url'));
     expect(month.commitment('audit_event_2', content)).not.toBe(month.commitment('audit_event_1', content));
+    const hmacOf = (purpose: string, text: string): Buffer =>
+      createHmac('sha256', Buffer.from(hkdfSync('sha256', next, '', `gatehouse audit trail ${purpose}`, 32)))
+        .update(text)
+        .digest();
+    expect(month.termOf('actor_name', 'Zoë')).toBe(hmacOf('terms', 'actor_name:Zoë').toString('base64url').slice(0, TERM_LENGTH));
+    expect(month.digestOf('content', content)).toBe(hmacOf('digests', `content:${content}`).subarray(0, 16).toString('base64url'));
   });
 
   it('tell neither kinds nor months of terms and digests for one another', () => {

@@ -1,4 +1,5 @@
-import { createHmac, type KeyObject } from 'node:crypto';
+import { KeyObject } from 'node:crypto';
+import { HmacSha256 } from '#libs/platform/src/hmac-sha256';
 
 /** `<category>-<environment>-<key>`. Keys are ids or HMACs, so that no text of a caller stands in the name of a stream. */
 export function streamName(category: string, environment: string, key: string): string {
@@ -22,7 +23,11 @@ export function streamKeyOf(stream: string): string {
 
 /** Names what a caller's text stands for, without showing the text. The naming key never changes: a changed name would free every claimed value. */
 export class Naming {
-  constructor(private readonly key: KeyObject | Uint8Array) {}
+  private readonly hmac: HmacSha256;
+
+  constructor(key: KeyObject | Uint8Array) {
+    this.hmac = new HmacSha256(key instanceof KeyObject ? key.export() : key);
+  }
 
   claimStream(environment: string, kind: string, value: string): string {
     return streamName('claim', environment, this.keyOf(kind, value));
@@ -30,8 +35,6 @@ export class Naming {
 
   /** The stream key of parts that come from callers: their lengths are part of what is hashed, so that no two lists of parts meet. */
   keyOf(...parts: readonly string[]): string {
-    const hmac = createHmac('sha256', this.key);
-    for (const part of parts) hmac.update(`${Buffer.byteLength(part)}:`).update(part);
-    return hmac.digest('hex');
+    return this.hmac.of(parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join(''), 'hex');
   }
 }
