@@ -9,9 +9,11 @@ import { ALL_ROWS, Memtable, type MemoryRow, type StoredLists } from './memtable
 import {
   type DumpedRow,
   Fenced,
+  type LogPlace,
   type IdPage,
   type IdPageRequest,
   type PageRequest,
+  placeOf,
   ReadModels,
   refuseTooLargeRows,
   type RowPage,
@@ -143,12 +145,13 @@ class Store {
 
   /** The position is '' for a table that was never filled. */
   checkpointOf(table: string): Checkpoint {
-    const [position = '', fence = '0'] = this.tables.get(byteText(table))?.toString().split('\0') ?? [];
-    return { position, fence: Number(fence) };
+    const [position = '', fence = '0', record = ''] = this.tables.get(byteText(table))?.toString().split('\0') ?? [];
+    return { position, fence: Number(fence), record: record === '' ? null : record };
   }
 
-  putCheckpoint(table: string, { position, fence }: Checkpoint): void {
-    this.tables.put(byteText(table), this.arena.text(0, `${position}\0${fence}`));
+  /** Earlier releases look at the first two parts, and leave out the third. */
+  putCheckpoint(table: string, { position, fence, record }: Checkpoint): void {
+    this.tables.put(byteText(table), this.arena.text(0, record === null ? `${position}\0${fence}` : `${position}\0${fence}\0${record}`));
   }
 
   open(table: string): Trees {
@@ -164,8 +167,7 @@ class Store {
 }
 
 /** How far a table is filled, and the latest token under which that was stored. */
-interface Checkpoint {
-  readonly position: string;
+interface Checkpoint extends LogPlace {
   readonly fence: number;
 }
 
@@ -283,12 +285,12 @@ export class LmdbTable<Row> extends Table<Row> {
     return before === undefined ? { rows, hasBefore: behind, hasAfter: further } : { rows: rows.reverse(), hasBefore: further, hasAfter: behind };
   }
 
-  async write(writes: readonly Write[], checkpoint?: string, fence = this.filledTo.fence): Promise<void> {
+  async write(writes: readonly Write[], checkpoint?: string | LogPlace, fence = this.filledTo.fence): Promise<void> {
     this.storage.assertAlive();
     if (fence < this.filledTo.fence) throw new Fenced(this.definition.name, fence);
     refuseTooLargeRows(this.definition.name, writes);
     for (const write of writes) this.apply(write);
-    if (checkpoint !== undefined) this.filledTo = { position: checkpoint, fence };
+    if (checkpoint !== undefined) this.filledTo = { ...placeOf(checkpoint), fence };
     await this.changed();
   }
 
@@ -311,6 +313,10 @@ export class LmdbTable<Row> extends Table<Row> {
     return this.filledTo.position;
   }
 
+  override async recordAt(position: string): Promise<string | null> {
+    return this.filledTo.position === position ? this.filledTo.record : null;
+  }
+
   async purge(environment: string, ids: readonly string[]): Promise<void> {
     this.storage.assertAlive();
     const shard = this.shard(environment);
@@ -325,7 +331,7 @@ export class LmdbTable<Row> extends Table<Row> {
     if (fence < this.filledTo.fence) throw new Fenced(this.definition.name, fence);
     await this.settle();
     for (const tree of treesOf(this.trees)) tree.clear();
-    this.filledTo = this.savedTo = { position: '', fence };
+    this.filledTo = this.savedTo = { ...placeOf(''), fence };
     this.home.putCheckpoint(this.definition.name, this.savedTo);
     this.shards.clear();
     this.unsaved.clear();

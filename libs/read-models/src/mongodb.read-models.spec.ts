@@ -67,6 +67,26 @@ const newDatabase = async (): Promise<string> => (await givenMongodb())!;
   const byId: TableDefinition<Thing> = { name: 'things', rebuildable: true, indexes: [{ name: 'tag', keys: ({ tags }) => tags }] };
   const sorted: TableDefinition<Thing> = { ...byId, name: 'sorted things', sortKey: ({ id }) => id.slice(-1) };
 
+  it('believes no record that an earlier release has left beside a checkpoint which it stored, and reads checkpoints of before', async () => {
+    const storage = await MongodbStorage.connect({ url: await newDatabase(), log });
+    try {
+      const table = new MongodbReadModels(storage).table(byId);
+      const stored = storage.collection<{ readonly _id: string; readonly position: string; readonly fence: number }>('checkpoints');
+      await stored.insertOne({ _id: byId.name, position: '0000000000000041', fence: 3 });
+      expect([await table.checkpoint(), await table.recordAt('0000000000000041')]).toEqual(['0000000000000041', null]);
+      await table.write([], { position: '0000000000000042', record: 'seen' }, 3);
+      expect(await table.recordAt('0000000000000042')).toBe('seen');
+      await stored.updateOne({ _id: byId.name, fence: { $lte: 3 } }, { $set: { position: '0000000000000043', fence: 3 } });
+      expect([await table.checkpoint(), await table.recordAt('0000000000000043'), await table.recordAt('0000000000000042')]).toEqual([
+        '0000000000000043',
+        null,
+        null,
+      ]);
+    } finally {
+      await storage.close();
+    }
+  });
+
   it('says of a row that is more than a document with what it is found under, alone as among others', async () => {
     const storage = await MongodbStorage.connect({ url: await newDatabase(), log });
     try {

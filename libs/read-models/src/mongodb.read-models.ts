@@ -5,7 +5,9 @@ import { isDuplicate, isIndexMissing, isTooLarge, type MongodbStorage, WHILE_WAI
 import {
   type DumpedRow,
   Fenced,
+  type LogPlace,
   type PageRequest,
+  placeOf,
   ReadModels,
   refuseTooLargeRows,
   type RowPage,
@@ -73,6 +75,8 @@ interface CheckpointDocument {
   readonly position: string;
   /** The latest token under which it was stored. */
   readonly fence: number;
+  /** What was seen at a position: earlier releases store another one and leave this as it was. */
+  readonly record?: { readonly position: string; readonly id: string } | null;
 }
 
 interface CheckpointUpdate {
@@ -108,7 +112,7 @@ export class MongodbReadModels extends ReadModels {
   override async writeAll(given: readonly TableWrite[]): Promise<readonly PromiseSettledResult<void>[]> {
     const outcomes = await Promise.allSettled(given.map(({ table, writes }) => table.write(writes)));
     const updates = given.flatMap(({ table, checkpoint, fence }, index) =>
-      outcomes[index]!.status === 'rejected' || checkpoint === undefined ? [] : [{ index, table: table.definition.name, position: checkpoint, fence }],
+      outcomes[index]!.status === 'rejected' || checkpoint === undefined ? [] : [{ index, table: table.definition.name, ...placeOf(checkpoint), fence }],
     );
     const stored = await this.checkpoints.putAll(updates);
     for (const [place, { index }] of updates.entries()) outcomes[index] = stored[place]!;
@@ -126,9 +130,8 @@ export class MongodbReadModels extends ReadModels {
   }
 }
 
-interface Checkpoint {
+interface Checkpoint extends LogPlace {
   readonly table: string;
-  readonly position: string;
   readonly fence: number | undefined;
 }
 
@@ -146,9 +149,14 @@ class Checkpoints {
     return (await positions).get(table) ?? '';
   }
 
+  async recordAt(table: string, position: string): Promise<string | null> {
+    const found = await this.storage.answer((inSession) => this.stored.findOne({ _id: table, position }, { ...inSession, ...WHILE_WAITED_FOR }));
+    return found?.record?.position === position ? found.record.id : null;
+  }
+
   /** @throws Fenced */
-  async put(table: string, position: string, fence: number | undefined): Promise<void> {
-    const update = checkpointUpdate({ table, position, fence });
+  async put(table: string, checkpoint: string | LogPlace, fence: number | undefined): Promise<void> {
+    const update = checkpointUpdate({ table, ...placeOf(checkpoint), fence });
     // At the first failure it may be that another was faster to store the very first one.
     if (!(await this.store([update])) && !(await this.store([update]))) throw new Fenced(table, fence ?? 0);
   }
@@ -162,7 +170,7 @@ class Checkpoints {
       return given.map(() => ({ status: 'rejected', reason }));
     }
     // One of several that could not be stored says nothing of the others.
-    return Promise.allSettled(given.map(({ table, position, fence }) => this.put(table, position, fence)));
+    return Promise.allSettled(given.map(({ table, fence, ...place }) => this.put(table, place, fence)));
   }
 
   private gather(): NonNullable<Checkpoints['gathered']> {
@@ -203,9 +211,10 @@ class Checkpoints {
   }
 }
 
-function checkpointUpdate({ table, position, fence }: Checkpoint): CheckpointUpdate {
-  if (fence === undefined) return { filter: { _id: table }, update: { $set: { position }, $setOnInsert: { fence: 0 } }, upsert: true };
-  return { filter: { _id: table, fence: { $lte: fence } }, update: { $set: { position, fence } }, upsert: true };
+function checkpointUpdate({ table, position, record: id, fence }: Checkpoint): CheckpointUpdate {
+  const place = { position, record: id === null ? null : { position, id } };
+  if (fence === undefined) return { filter: { _id: table }, update: { $set: place, $setOnInsert: { fence: 0 } }, upsert: true };
+  return { filter: { _id: table, fence: { $lte: fence } }, update: { $set: { ...place, fence } }, upsert: true };
 }
 
 /** MongoDB's side of one table. */
@@ -276,7 +285,7 @@ export class MongodbTable<Row> extends Table<Row> {
     return before === undefined ? { rows, hasBefore: precedes, hasAfter: further } : { rows: rows.reverse(), hasBefore: further, hasAfter: precedes };
   }
 
-  async write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
+  async write(writes: readonly Write[], checkpoint?: string | LogPlace, fence?: number): Promise<void> {
     refuseTooLargeRows(this.definition.name, writes);
     if (writes.length > 0) await this.prepared();
     for (let start = 0; start < writes.length; start += BULK) await this.storeAtOnce(writes.slice(start, start + BULK));
@@ -300,6 +309,10 @@ export class MongodbTable<Row> extends Table<Row> {
 
   checkpoint(): Promise<string> {
     return this.checkpoints.get(this.definition.name);
+  }
+
+  override recordAt(position: string): Promise<string | null> {
+    return this.checkpoints.recordAt(this.definition.name, position);
   }
 
   override async prepare(): Promise<void> {

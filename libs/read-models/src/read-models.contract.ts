@@ -402,6 +402,29 @@ export function readModelsContract(name: string, given: () => Promise<OpenReadMo
       expect([await table.checkpoint(), await ids({ order: 'asc', limit: 1 })]).toEqual(['', ['a']]);
     });
 
+    it('keeps the record that was seen at a checkpoint, for as long as that is the checkpoint', async () => {
+      const [first, second] = [
+        { position: '0000000000000042', record: 'first' },
+        { position: '0000000000000043', record: 'second' },
+      ] as const;
+      const seen = (): Promise<readonly (string | null)[]> =>
+        Promise.all([table.checkpoint(), table.recordAt(first.position), table.recordAt(second.position)]);
+      expect([await table.recordAt(''), await seen()]).toEqual([null, ['', null, null]]);
+      await table.write([write('one', person('a'))], first, 7);
+      expect(await seen()).toEqual([first.position, 'first', null]);
+      const [outcome] = await opened.readModels.writeAll([{ table, writes: [], checkpoint: second, fence: 7 }]);
+      expect(outcome).toMatchObject({ status: 'fulfilled' });
+      await reopen();
+      expect(await seen()).toEqual([second.position, null, 'second']);
+      await table.write([], second.position, 7);
+      expect(await seen()).toEqual([second.position, null, null]);
+      await table.write([], first);
+      await table.clear(8);
+      expect(await seen()).toEqual(['', null, null]);
+      await table.write([], first.position, 8);
+      expect(await seen()).toEqual([first.position, null, null]);
+    });
+
     it('keeps a checkpoint from whoever lost the lease under which it would be stored', async () => {
       await table.write([write('one', person('a'))], '0000000000000042', 7);
       await table.write([write('one', person('b'))], '0000000000000043', 7);

@@ -104,6 +104,13 @@ export interface IdPage extends Pick<RowPage, 'hasAfter'> {
   readonly ids: readonly string[];
 }
 
+/** A place in the log: a position, and the record that was seen there. In a log that was put back to an earlier state and has grown since, it is another one. */
+export interface LogPlace {
+  readonly position: string;
+  /** Its id; null where nobody knows it. */
+  readonly record: string | null;
+}
+
 /** A row or tombstone as a table holds it. */
 export interface DumpedRow extends Omit<StoredRow, 'text' | typeof CONTENT> {
   readonly environment: string;
@@ -231,10 +238,11 @@ export abstract class Table<Row> {
 
   /**
    * Writes rows, each only where the guard lets it: where its position is later than the stored one, unless the table says otherwise. Visible to every reader when it resolves; durable no earlier than what was
-   * written before it. `checkpoint`, when given, is stored in the same write, and `fence` with it: the token of the lease under which the table is filled.
+   * written before it. `checkpoint`, when given, is stored in the same write, a position alone where the record there is not known, and `fence` with it: the token of the lease
+   * under which the table is filled.
    * @throws Fenced when a later token is stored: then the checkpoint stays as it is, whatever became of the rows; RowTooLarge: then so does the checkpoint
    */
-  abstract write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void>;
+  abstract write(writes: readonly Write[], checkpoint?: string | LogPlace, fence?: number): Promise<void>;
 
   /**
    * Puts a text in the place of a row, whatever its guard says, and only where the row is still as it was seen; answers whether it was. `position` becomes that of the row,
@@ -271,6 +279,11 @@ export abstract class Table<Row> {
   /** The log position up to which this table is filled; '' when it never was. */
   abstract checkpoint(): Promise<string>;
 
+  /** The id of the record that was seen where the table is filled to; null where that is another position by now, or nobody noted the record, as earlier releases. */
+  recordAt(_position: string): Promise<string | null> {
+    return Promise.resolve(null);
+  }
+
   /** Makes the table and its indexes again where they are gone: for whoever begins to fill it. Without it they are made once, at first use. */
   prepare(): Promise<void> {
     return Promise.resolve();
@@ -300,8 +313,12 @@ export abstract class Table<Row> {
 export interface TableWrite {
   readonly table: Table<never>;
   readonly writes: readonly Write[];
-  readonly checkpoint?: string | undefined;
+  readonly checkpoint?: string | LogPlace | undefined;
   readonly fence?: number | undefined;
+}
+
+export function placeOf(checkpoint: string | LogPlace): LogPlace {
+  return typeof checkpoint === 'string' ? { position: checkpoint, record: null } : checkpoint;
 }
 
 export abstract class ReadModels {

@@ -51,6 +51,10 @@ export class FaultyLog extends EventStore {
     return this.events.at(-1)?.position ?? START;
   }
 
+  override async idAt(position: Position): Promise<string | null> {
+    return this.events.find((event) => event.position === position)?.id ?? null;
+  }
+
   async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
     await this.there();
     const { signal: broken } = (this.broken = new AbortController());

@@ -1,6 +1,6 @@
 import type { CheckpointElsewhere } from '#libs/event-sourcing/src/following/leased-followers';
 import { START, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
-import type { Table } from '#libs/read-models/src/read-models';
+import { placeOf, type LogPlace, type Table } from '#libs/read-models/src/read-models';
 
 interface Noted<Item> {
   readonly item: Item;
@@ -26,13 +26,15 @@ export class DueWork<Item> {
     this.table = {
       isElsewhere: true,
       checkpoint: () => stored.checkpoint(),
-      write: async (_writes, position, fence) => {
-        if (position === undefined) return;
-        this.reached = position;
+      recordAt: (position) => stored.recordAt(position),
+      write: async (_writes, checkpoint, fence) => {
+        if (checkpoint === undefined) return;
+        const place = placeOf(checkpoint);
+        this.reached = place.position;
         // Under another lease, another process may have been further.
         if (fence !== this.fence) this.begin();
         this.fence = fence;
-        await stored.write([], this.doneUpTo(position), fence);
+        await stored.write([], this.doneUpTo(place), fence);
       },
     };
   }
@@ -65,10 +67,10 @@ export class DueWork<Item> {
     for (const [stream, { item }] of this.noted) yield [stream, item];
   }
 
-  private doneUpTo(position: Position): Position {
-    this.seen = position;
-    let done = position;
+  private doneUpTo(place: LogPlace): LogPlace | Position {
+    this.seen = place.position;
+    let done = place.position;
     for (const { before } of this.noted.values()) if (before < done) done = before;
-    return done;
+    return done === place.position ? place : done;
   }
 }

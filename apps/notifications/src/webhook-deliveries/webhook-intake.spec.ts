@@ -5,6 +5,7 @@ import type { EventStore, Position, RecordedEvent } from '#libs/event-sourcing/s
 import { UnreadableRecord } from '#libs/event-sourcing/src/log/lazy-record';
 import { KeyMissing } from '#libs/event-sourcing/src/sealing/key-store';
 import { UpdateWebhookEndpoint } from '#libs/contracts/src/webhook-endpoints/operations';
+import { placeOf } from '#libs/read-models/src/read-models';
 import { until } from '#libs/testing/src/until';
 import { ENVIRONMENT, GivenNotifications, Receiver } from '../testing/given-notifications.ts';
 import { deliveryId, queuedDelivery } from './delivery.ts';
@@ -156,7 +157,7 @@ describe('the intake of webhooks', () => {
       get: (target, name) => {
         if (name !== 'writeAll') return (Reflect.get(target, name) as (() => unknown) | undefined)?.bind?.(target);
         return (writes: Parameters<typeof target.writeAll>[0]) => {
-          for (const { table, checkpoint = '' } of writes) if (table.definition.name.startsWith('webhook-intake-')) stored.push(checkpoint);
+          for (const { table, checkpoint = '' } of writes) if (table.definition.name.startsWith('webhook-intake-')) stored.push(placeOf(checkpoint).position);
           return target.writeAll(writes);
         };
       },

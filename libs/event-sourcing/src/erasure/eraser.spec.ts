@@ -293,6 +293,21 @@ describe('an erasure', () => {
     expect(await keys.find(keyOf('user_3'))).toBe('erased');
   });
 
+  it('that is recorded after the log was put back is carried out, also where the log has grown past what the keys know before anybody looked', async () => {
+    await givenLogPutBack();
+    const known = await keys.erasedUpTo();
+    await keys.obtain(keyOf('user_3'));
+    await erase('user_3');
+    for (let count = 0; count < 10; count++) await events.append(`note-${ENVIRONMENT}-${count}`, 0, [plain('later')]);
+    expect((await events.head()) > known).toBe(true);
+    const { resume, status } = await start();
+    await until(async () => (await status()).some(({ name, isAhead }) => name === 'eraser' && isAhead));
+    expect(await finished()).toEqual([]);
+    await resume();
+    await until(async () => (await finished()).length === 1);
+    expect(await keys.find(keyOf('user_3'))).toBe('erased');
+  });
+
   it('is waited for anew in a log that was put back, also by who has waited for later ones', async () => {
     const forgottenAfter = 700;
     const other = await LmdbStorage.open({ directory: join(root, 'other') });

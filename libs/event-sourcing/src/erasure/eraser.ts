@@ -4,7 +4,7 @@ import type { Log } from '#libs/platform/src/log';
 import { newCommandId } from '#libs/platform/src/ids';
 import { patiently } from '#libs/platform/src/patience';
 import { systemContext } from '#libs/platform/src/system-context';
-import type { ReadModels } from '#libs/read-models/src/read-models';
+import { placeOf, type ReadModels } from '#libs/read-models/src/read-models';
 import { metaOf } from '../deciding/records.ts';
 import type { CheckpointElsewhere, LeasedFollowers } from '../following/leased-followers.ts';
 import { type EventStore, type Position, type RecordedEvent, START, WrongVersion } from '../log/event-store.ts';
@@ -44,9 +44,12 @@ export async function followErasures(
   const erasedUpTo: CheckpointElsewhere = {
     isElsewhere: true,
     checkpoint: () => keys.erasedUpTo(),
+    recordAt: (position) => keys.erasedRecordAt(position),
     // Nothing fences it: whoever was late has destroyed what lies before its position, and from an earlier one keys are destroyed again, which changes nothing.
-    write: async (_writes, position) => {
-      if (position !== undefined) await keys.setErasedUpTo(position);
+    write: async (_writes, checkpoint) => {
+      if (checkpoint === undefined) return;
+      const { position, record } = placeOf(checkpoint);
+      await keys.setErasedUpTo(position, record);
     },
   };
   followers.add({

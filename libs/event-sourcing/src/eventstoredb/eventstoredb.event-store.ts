@@ -20,7 +20,7 @@ import {
 import { Connection } from './connection.ts';
 import { checkedUrl, endpointsOf } from './connection-string.ts';
 import { DamagedStreams } from './damaged-streams.ts';
-import { AppendRefused, failureOf, isRefused } from './failures.ts';
+import { AppendRefused, failureOf, isPositionRefused, isRefused } from './failures.ts';
 import { LogEnd } from './log-end.ts';
 import { identityEvent, identityIn } from './log-identity.ts';
 import { isOpenToAnybody } from './openness.ts';
@@ -29,6 +29,7 @@ import type { LogSubscription } from './log-subscription.ts';
 import { contentBackwards, contentForwards, type Reading, type StreamContent } from './stream-content.ts';
 import { StreamNames } from './stream-names.ts';
 import {
+  allForwards,
   appendRequest,
   type BatchRequest,
   type BatchResponse,
@@ -210,6 +211,20 @@ export class EventstoredbEventStore extends EventStore {
 
   async head(): Promise<Position> {
     return this.headWithin(ANSWER_MS);
+  }
+
+  /** What follows the log from a position that the server refuses learns of it by that. */
+  override async idAt(position: Position): Promise<string | null> {
+    if (!isPositionHere(position)) return null;
+    const request = allForwards(position, 1, this.names.prefix);
+    const responses = await this.asked(Date.now() + ANSWER_MS, (milliseconds) =>
+      this.connection.read(request, milliseconds, 1).catch((error: unknown) => {
+        if (isPositionRefused(error) === 'no') throw error;
+        return [];
+      }),
+    );
+    const [event] = this.eventsOf(responses);
+    return event?.position === position ? (event.record?.id ?? null) : null;
   }
 
   async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {

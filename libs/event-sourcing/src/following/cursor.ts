@@ -1,3 +1,4 @@
+import type { LogPlace } from '#libs/read-models/src/read-models';
 import type { Position, RecordedEvent } from '../log/event-store.ts';
 
 /** Whoever nobody waits for takes together what comes within so long (milliseconds), rather than wake, and write, for each event. */
@@ -6,7 +7,7 @@ const GATHER_MS = 5;
 /** Events of the types that were asked for, in order, and up to where the log was looked through for them. */
 export interface Taken {
   readonly records: readonly RecordedEvent[];
-  readonly upTo: Position;
+  readonly upTo: LogPlace;
 }
 
 /** How a cursor goes along. */
@@ -25,6 +26,7 @@ interface Ways {
 export interface Way {
   /** Up to here it has read the log. */
   readonly end: Position;
+  readonly endPlace: LogPlace;
   /** When the last record was recorded. */
   readonly lastAt: number;
   /** At the end of the log: it waits for nobody. */
@@ -54,6 +56,7 @@ export class Cursor {
   /** The furthest position that anybody waits for. */
   private awaited: Position;
   private look: () => void = () => {};
+  private handledPlace: LogPlace;
 
   constructor(
     /** Null: every type. */
@@ -63,6 +66,7 @@ export class Cursor {
     { isFor = () => true, pace, isByEnvelope = false, isAfresh = false }: Ways = {},
   ) {
     this.awaited = handled;
+    this.handledPlace = { position: handled, record: null };
     this.isFor = isFor;
     this.pace = pace;
     this.isByEnvelope = isByEnvelope;
@@ -73,6 +77,12 @@ export class Cursor {
   get position(): Position {
     const { reading, handled } = this;
     return reading === null || !this.isIdle || reading.end < handled ? handled : reading.end;
+  }
+
+  /** The same with the record there, where this process has met it. */
+  get place(): LogPlace {
+    const { reading, handledPlace, handled } = this;
+    return reading === null || !this.isIdle || reading.end <= handled ? handledPlace : reading.endPlace;
   }
 
   goesAlong(reading: Way): boolean {
@@ -109,7 +119,7 @@ export class Cursor {
   /** There is something for it behind what its reading had read. */
   offer(number: number): void {
     if (this.next !== null) return;
-    if (!this.isBusy) this.handled = this.position;
+    if (!this.isBusy) this.handledTo(this.place);
     this.next = number;
     this.look();
   }
@@ -135,7 +145,7 @@ export class Cursor {
 
   /** Goes along there no more. */
   leave(): void {
-    this.handled = this.position;
+    this.handledTo(this.place);
     this.reading = null;
     this.next = null;
   }
@@ -169,10 +179,15 @@ export class Cursor {
   }
 
   /** What was taken is behind it. */
-  done(upTo: Position): void {
+  done(upTo: LogPlace): void {
     this.isBusy = false;
-    if (upTo > this.handled) this.handled = upTo;
+    if (upTo.position > this.handled) this.handledTo(upTo);
     this.reading?.moved();
+  }
+
+  private handledTo(place: LogPlace): void {
+    this.handledPlace = place;
+    this.handled = place.position;
   }
 
   private get isHurried(): boolean {

@@ -1,3 +1,4 @@
+import type { LogPlace } from '#libs/read-models/src/read-models';
 import type { Position, RecordedEvent } from '../log/event-store.ts';
 import { Cursor } from './cursor.ts';
 import type { LogReader } from './log-reader.ts';
@@ -14,7 +15,7 @@ export interface Followed {
   /** It looks into none of them: nobody's keys are asked for on its account. */
   readonly isByEnvelope?: boolean | undefined;
   /** Handles the next of them, in order: nothing else that is for it lies before `upTo`. What it throws on is not behind it. */
-  handle(events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): void | Promise<void>;
+  handle(events: readonly RecordedEvent[], upTo: LogPlace, signal: AbortSignal): void | Promise<void>;
 }
 
 /**
@@ -38,6 +39,11 @@ export class Follower implements Awaited {
   /** Everything up to here was handled; null: it has not begun, or was told to forget where it was. */
   get position(): Position | null {
     return this.cursor?.position ?? null;
+  }
+
+  /** As `position`, with the record there. */
+  get place(): LogPlace | null {
+    return this.cursor?.place ?? null;
   }
 
   hasSeen(position: Position): boolean {

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { ReadModels, type Table, type TableWrite } from '#libs/read-models/src/read-models';
+import { placeOf, ReadModels, type Table, type TableWrite } from '#libs/read-models/src/read-models';
 import { JointWrites } from './joint-writes.ts';
 
 /** Remembers what it was given at once. */
@@ -8,7 +8,7 @@ class GivenReadModels extends ReadModels {
   refused = '';
 
   override async writeAll(given: readonly TableWrite[]): Promise<readonly PromiseSettledResult<void>[]> {
-    this.given.push(given.map(({ checkpoint }) => checkpoint!));
+    this.given.push(given.map(({ checkpoint }) => placeOf(checkpoint!).position));
     return given.map(({ checkpoint }) =>
       checkpoint === this.refused ? { status: 'rejected', reason: new Error('refused') } : { status: 'fulfilled', value: undefined },
     );

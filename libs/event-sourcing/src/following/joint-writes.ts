@@ -1,4 +1,4 @@
-import type { ReadModels, Table, Write } from '#libs/read-models/src/read-models';
+import type { LogPlace, ReadModels, Table, Write } from '#libs/read-models/src/read-models';
 
 /** Whoever takes longer for what it is about to write than this (milliseconds) holds up nobody. */
 const COMPANY_MS = 2;
@@ -6,7 +6,7 @@ const COMPANY_MS = 2;
 interface Waiting {
   readonly table: Table<never>;
   readonly writes: readonly Write[];
-  readonly checkpoint: string | undefined;
+  readonly checkpoint: string | LogPlace | undefined;
   readonly fence: number | undefined;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -40,7 +40,7 @@ export class JointWrites {
   }
 
   /** As `Table.write`. @throws what that throws */
-  write(table: Table<never>, writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
+  write(table: Table<never>, writes: readonly Write[], checkpoint?: string | LogPlace, fence?: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ table, writes, checkpoint, fence, resolve, reject });
       if (this.reserved > 0) this.timer ??= setTimeout(() => this.send(), COMPANY_MS);

@@ -5,7 +5,7 @@ import type { Lifecycle } from '#libs/platform/src/lifecycle';
 import type { Metrics } from '#libs/platform/src/metrics';
 import { LeasedWork, type Work } from '#libs/read-models/src/leased-work';
 import type { Leases } from '#libs/read-models/src/leases';
-import type { Table } from '#libs/read-models/src/read-models';
+import type { LogPlace, Table } from '#libs/read-models/src/read-models';
 import type { SharedLeases } from '#libs/read-models/src/shared-leases';
 import { type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
 import type { FollowerStates, SharedState } from './follower-states.ts';
@@ -22,7 +22,7 @@ const POLL = 100;
 const OTHERS_BUSINESS = 60_000;
 
 /** A checkpoint that lies elsewhere than those of all others, and is not stored together with them. */
-export interface CheckpointElsewhere extends Pick<Table<never>, 'checkpoint' | 'write'> {
+export interface CheckpointElsewhere extends Pick<Table<never>, 'checkpoint' | 'recordAt' | 'write'> {
   readonly isElsewhere: true;
 }
 
@@ -271,7 +271,7 @@ class LeasedFollower {
     if (!signal.aborted) await this.rest();
   }
 
-  private async handle(events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): Promise<void> {
+  private async handle(events: readonly RecordedEvent[], upTo: LogPlace, signal: AbortSignal): Promise<void> {
     this.isBusy = true;
     this.handledBefore(events[0]!.meta.at);
     try {
@@ -283,7 +283,7 @@ class LeasedFollower {
     } catch (error) {
       this.isLeft = error instanceof NeedsLaterRelease;
       // Whoever takes it next need not do anything again.
-      if (!signal.aborted) await this.store(this.follower.position!);
+      if (!signal.aborted) await this.store(this.follower.place!);
       throw error;
     } finally {
       this.isBusy = false;
@@ -292,17 +292,18 @@ class LeasedFollower {
 
   /** A position that passes only what does not concern it is stored too: the next start reads no further back. */
   private async rest(): Promise<void> {
-    const { position } = this.follower;
-    if (!this.isBusy && position !== null && position > this.stored) await this.store(position);
+    const { place } = this.follower;
+    if (!this.isBusy && place !== null && place.position > this.stored) await this.store(place);
   }
 
   /** One after the other, so that an earlier position never comes last. */
-  private store(position: Position): Promise<void> {
+  private store(place: LogPlace): Promise<void> {
     const { token } = this;
+    const { position } = place;
     const store = async (): Promise<void> => {
       if (token === null || position <= this.stored) return;
       const { table } = this.following;
-      await ('isElsewhere' in table ? table.write([], position, token) : this.needs.writes.write(table, [], position, token));
+      await ('isElsewhere' in table ? table.write([], place, token) : this.needs.writes.write(table, [], place, token));
       if (position > this.stored) this.stored = position;
     };
     const stored = this.storing.then(store);
@@ -332,25 +333,23 @@ class LeasedFollower {
     const { halt, carriedOut, requested } = await this.shared();
     const checkpoint = await table.checkpoint();
     const head = (this.head = await reader.head());
-    const isAhead = checkpoint > head || halt !== null;
+    const seen: LogPlace = { position: checkpoint, record: checkpoint === START ? null : await table.recordAt(checkpoint) };
+    const isAhead = checkpoint > head || halt !== null || (await reader.hasAnotherAt(seen));
     const isAsked = requested > carriedOut;
     if (isAhead && !isAsked) {
       this.isAhead = true;
       if (halt === null) await states.tell(name, { halt: { reason: 'ahead', position: checkpoint }, carriedOut }, token);
-      log.error(
-        "The log does not have the position that was handled last: it was restored to an earlier state. This is halted until 'gatehouse rebuild' repairs it.",
-        {
-          work: name,
-          position: checkpoint,
-          head,
-        },
-      );
+      log.error("The log does not have what was handled last: it was restored to an earlier state. This is halted until 'gatehouse rebuild' repairs it.", {
+        work: name,
+        position: checkpoint,
+        head,
+      });
       return null;
     }
     const end = this.following.isRepeatable === true ? START : head;
     // Where it never began, whoever follows it first says where that is: it may ask what only then runs.
     const from = isAhead ? end : checkpoint === START && isFollowed ? await this.beginning(head) : checkpoint;
-    await table.write([], from, token);
+    await table.write([], from === checkpoint ? seen : from, token);
     this.following.onBegin?.();
     if (isAsked) await states.tell(name, { halt: null, carriedOut: requested }, token);
     if (isAhead) log.warn('What stood at a position that the log does not have goes on from its end, or its start.', { work: name, position: from });

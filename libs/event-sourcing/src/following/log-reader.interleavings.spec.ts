@@ -3,7 +3,7 @@ import { SystemClock } from '#libs/platform/src/clock';
 import { seededNumbers, seedOf } from '#libs/testing/src/seed';
 import { type Appended, EventStore, type LooksInto, type Position, PositionOfAnotherLog, type RecordedEvent, START } from '../log/event-store.ts';
 import { UnopenedRecord } from '../log/lazy-record.ts';
-import { Follower } from './follower.ts';
+import { type Followed, Follower } from './follower.ts';
 import { LogReader } from './log-reader.ts';
 
 /**
@@ -110,13 +110,13 @@ class Recorder {
   ) {
     this.position = positionOf(chance.next(log.records.length + 1));
     this.handled = this.expected(this.position);
-    const handle = async (events: readonly RecordedEvent[], upTo: Position): Promise<void> => {
+    const handle: Followed['handle'] = async (events, upTo) => {
       // Slow ones wait more often.
       for (let waits = chance.next(3); waits > 0; waits--) await chance.wait();
       this.isServed &&= !events.some((event) => event instanceof UnopenedRecord);
       if (this.isFailing) throw new Error('It cannot be handled.');
       this.handled.push(...events);
-      this.position = upTo;
+      this.position = upTo.position;
     };
     this.follower = new Follower({ types, handle, ...(chance.next(2) === 0 && { pace: 'prompt' as const }) }, reader);
   }

@@ -1,6 +1,7 @@
 import type { Clock } from '#libs/platform/src/clock';
 import { within } from '#libs/platform/src/deadline';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
+import type { LogPlace } from '#libs/read-models/src/read-models';
 import { type EventStore, type Position, START } from '../log/event-store.ts';
 import { SharedReading } from './shared-reading.ts';
 import type { Cursor } from './cursor.ts';
@@ -45,6 +46,16 @@ export class LogReader {
     const head = this.heads.next();
     // A timer for each of thirty thousand questions a second would cost more than some answers: the reading has one for all.
     return patience >= HEAD_LIMIT ? head : within(head, patience, endUnknown);
+  }
+
+  /**
+   * Whether the log has another record where this one was seen: it was put back to an earlier state, and has grown past that place since.
+   * @throws DomainError `service_unavailable` where the log does not say it
+   */
+  async hasAnotherAt({ position, record }: LogPlace): Promise<boolean> {
+    if (record === null) return false;
+    const found = await within(this.events.idAt(position), HEAD_LIMIT, endUnknown);
+    return found !== null && found !== record;
   }
 
   /** Those who are close to where others are go along with these; the rest go together, from the one that is furthest behind. */

@@ -72,7 +72,9 @@ export class MemoryFollower implements Listener, Awaited {
     private readonly remembered: Remembered,
     private readonly following: LogFollowing,
   ) {
-    this.follower = new Follower(remembered, following.reader);
+    const { types, pace, isByEnvelope } = remembered;
+    const isFor = remembered.isFor?.bind(remembered);
+    this.follower = new Follower({ types, pace, isByEnvelope, isFor, handle: (events, { position }) => remembered.handle(events, position) }, following.reader);
   }
 
   /** Resolves when the log is followed for the first time, which may take as long as its engine is away; or when it was stopped. */

@@ -1,3 +1,4 @@
+import type { LogPlace } from '#libs/read-models/src/read-models';
 import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
 import { bytesOf, UnopenedRecord } from '../log/lazy-record.ts';
 import { isFromLaterRelease } from '../log/upcasts.ts';
@@ -46,7 +47,7 @@ interface Needs {
  */
 export class Reading implements Way {
   isLive = false;
-  end: Position;
+  endPlace: LogPlace;
   lastAt = 0;
   private readonly cursors = new Set<Cursor>();
   private readonly ofType = new Map<string, Cursor[]>();
@@ -65,7 +66,11 @@ export class Reading implements Way {
     private from: Position,
     private readonly needs: Needs,
   ) {
-    this.end = from;
+    this.endPlace = { position: from, record: null };
+  }
+
+  get end(): Position {
+    return this.endPlace.position;
   }
 
   get hasEnded(): boolean {
@@ -144,7 +149,7 @@ export class Reading implements Way {
     }
     const isAll = place === this.kept.length;
     cursor.next = isAll ? null : this.first + place;
-    return { records, upTo: isAll ? this.end : this.kept[place - 1]!.position };
+    return { records, upTo: isAll ? this.endPlace : placeAt(this.kept[place - 1]!) };
   }
 
   moved(): void {
@@ -217,7 +222,7 @@ export class Reading implements Way {
     }
     const last = batch.at(-1);
     if (last === undefined) return;
-    this.end = last.position;
+    this.endPlace = placeAt(last);
     this.lastAt = last.meta.at;
     this.movedAt = performance.now();
     this.drop();
@@ -262,4 +267,8 @@ export class Reading implements Way {
       return list;
     });
   }
+}
+
+export function placeAt({ position, id }: RecordedEvent): LogPlace {
+  return { position, record: id };
 }

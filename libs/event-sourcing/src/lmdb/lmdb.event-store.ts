@@ -180,6 +180,14 @@ export class LmdbEventStore extends EventStore {
     return textOf(this.durable);
   }
 
+  /** What is damaged ends nobody here who would not read it. */
+  override async idAt(position: Position): Promise<string | null> {
+    const number = POSITION.test(position) ? Number(position) : 0;
+    const value = number > 0 && number <= this.durable ? this.log.get(number) : undefined;
+    const text = value === undefined ? null : verifiedText(number, value);
+    return text === null ? null : (readStored(text).envelope as unknown as Envelope).id;
+  }
+
   async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
     if (after !== START && !POSITION.test(after)) throw new PositionOfAnotherLog(after);
     for (let at = Number(after); !signal.aborted;) {

@@ -366,6 +366,16 @@ export function eventStoreContract(name: string, given: () => Promise<OpenEventS
       await expect(take(store, 1, position)).rejects.toThrow(PositionOfAnotherLog);
     });
 
+    it('knows the record at any position that it has, and none elsewhere', async () => {
+      for (let number = 0; number < 3; number++) await store.append('thing-1', number, [newEvent()]);
+      const all = await take(store, 3);
+      for (const again of [false, true]) {
+        if (again) await reopen();
+        for (const { position, id } of all) expect(await store.idAt(position)).toBe(id);
+        for (const none of [START, 'abc', all[2]!.position.replaceAll(/\d(?=-|$)/g, '9')]) expect(await store.idAt(none)).toBeNull();
+      }
+    });
+
     it('waits at the end of the log for what comes', async () => {
       const { position } = await store.append('thing-1', 0, [newEvent()]);
       const next = take(store, 1, position);

@@ -151,6 +151,11 @@ export abstract class EventStore {
   /** The position of the last event on disk, as it stands after the call; START for an empty log. */
   abstract head(): Promise<Position>;
 
+  /** The id of the record at a position; null where the log has none there, or does not show it. */
+  idAt(_position: Position): Promise<string | null> {
+    return Promise.resolve(null);
+  }
+
   /**
    * All events after `after`, history and then live, in order, in batches, until `signal` aborts (which ends the iteration without an error).
    * Sees only what is on disk. Never overlaps batches: the next is read when the consumer asks for it. One that begins beyond the end of the log waits. History is read in

@@ -43,6 +43,10 @@ export class MeasuredEventStore extends EventStore {
     return this.store.head();
   }
 
+  override idAt(position: Position): Promise<string | null> {
+    return this.store.idAt(position);
+  }
+
   subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     return this.store.subscribe(after, signal, looksInto);
   }

@@ -107,6 +107,10 @@ export class UpcastingEventStore extends EventStore {
     return this.events.head();
   }
 
+  override idAt(position: Position): Promise<string | null> {
+    return this.events.idAt(position);
+  }
+
   async *subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     for await (const batch of this.events.subscribe(after, signal, looksInto)) yield* parted(this.upToDate(batch));
   }

@@ -151,6 +151,13 @@ export function keyStoreContract(name: string, given: () => Promise<OpenKeyStore
       expect(await (await open([master])).erasedUpTo()).toBe('00000000000000000017');
       await store.setErasedUpTo('00000000000000000003');
       expect(await store.erasedUpTo()).toBe('00000000000000000003');
+      expect(await store.erasedRecordAt('00000000000000000003')).toBeNull();
+      await store.setErasedUpTo('00000000000000000017', 'seen');
+      const again = await open([master]);
+      expect([await again.erasedUpTo(), await again.erasedRecordAt('00000000000000000017')]).toEqual(['00000000000000000017', 'seen']);
+      expect(await again.erasedRecordAt('00000000000000000018')).toBeNull();
+      await store.setErasedUpTo('00000000000000000018');
+      expect(await again.erasedRecordAt('00000000000000000018')).toBeNull();
       for (const damaged of ['\x01garbage', '17.5', '17-']) {
         await store.setErasedUpTo(damaged);
         await expect(store.erasedUpTo()).rejects.toThrow(/^What says how far erasures have come .*is damaged/);

@@ -108,5 +108,11 @@ export abstract class KeyStore {
    */
   abstract erasedUpTo(): Promise<Position>;
 
-  abstract setErasedUpTo(position: Position): Promise<void>;
+  /** `record`: the id of the record there, where it is known. */
+  abstract setErasedUpTo(position: Position, record?: string | null): Promise<void>;
+
+  /** The id of the record that was seen where erasures were carried out up to; null where that is another position by now, or nobody noted the record. */
+  erasedRecordAt(_position: Position): Promise<string | null> {
+    return Promise.resolve(null);
+  }
 }

@@ -210,6 +210,19 @@ describe('data keys in LMDB', () => {
     await expect(again.findMany([purpose])).rejects.toThrow('is damaged');
   });
 
+  it('come with no record of erasures, where an earlier release has gone on and left the one that it does not know', async () => {
+    const environment = await openEnvironment(directory);
+    const store = await LmdbKeyStore.open(environment, []);
+    await store.setErasedUpTo('0000000000000017', 'seen');
+    expect((await environment.getMany(['eraser']))[0]?.toString()).toBe('0000000000000017');
+    await environment.put('eraser', Buffer.from('0000000000000018'));
+    expect([await store.erasedUpTo(), await store.erasedRecordAt('0000000000000018'), await store.erasedRecordAt('0000000000000017')]).toEqual([
+      '0000000000000018',
+      null,
+      null,
+    ]);
+  });
+
   describe('of a release that kept each in a file', () => {
     const keys = new Map(['naming', 'passwords', person(1), person(2)].map((purpose) => [purpose, Buffer.from(createHash('sha256').update(purpose).digest())]));
     const fileOf = (purpose: string): string => join(directory, `${createHash('sha256').update(purpose).digest('hex').slice(0, 40)}.key`);

@@ -14,6 +14,8 @@ import { type SteppedKey, WrappedKeyStore } from './wrapped.key-store.ts';
 const MASTER = 'master.key';
 /** No purpose has this name, so that it lies among the keys and comes back with them. */
 const ERASER = 'eraser';
+/** Position and id of the record there: an entry of its own, since earlier releases read a position in the other, which they write alone. */
+const ERASER_RECORD = 'eraser.record';
 /** First byte of an entry. */
 const [TOMBSTONE, KEY, LATER_KEY] = [0, 1, 2] as const;
 /** Of a later key, behind the first byte. */
@@ -72,8 +74,15 @@ export class LmdbKeyStore extends WrappedKeyStore {
     return new LmdbKeyStore({ path: directory, getMany }, null, masters, new SystemClock());
   }
 
-  async setErasedUpTo(position: Position): Promise<void> {
-    await this.writable.put(ERASER, Buffer.from(position));
+  async setErasedUpTo(position: Position, record: string | null = null): Promise<void> {
+    const note = this.writable.put(ERASER_RECORD, Buffer.from(`${position}\0${record ?? ''}`));
+    await Promise.all([note, this.writable.put(ERASER, Buffer.from(position))]);
+  }
+
+  override async erasedRecordAt(position: Position): Promise<string | null> {
+    const [upTo, note] = await this.entries.getMany([ERASER, ERASER_RECORD]);
+    const [noted, record] = note?.toString().split('\0') ?? [];
+    return upTo?.toString() === position && noted === position && record ? record : null;
   }
 
   protected async loadErasedUpTo(): Promise<unknown> {

@@ -53,6 +53,18 @@ async function connect(url: string): Promise<MongodbStorage> {
     for (const encoding of ['base64', 'hex', 'latin1'] as const) expect(text).not.toContain(bytes.toString(encoding));
   });
 
+  it('no record of erasures is believed, where an earlier release has gone on and left the one that it does not know', async () => {
+    const storage = await connect((await givenMongodb())!);
+    const store = await MongodbKeyStore.open(storage, [newMasterKey()]);
+    await store.setErasedUpTo('0000000000000017', 'seen');
+    await storage.collection<{ readonly _id: string }>('keys').updateOne({ _id: 'eraser' }, { $set: { position: '0000000000000018' } });
+    expect([await store.erasedUpTo(), await store.erasedRecordAt('0000000000000018'), await store.erasedRecordAt('0000000000000017')]).toEqual([
+      '0000000000000018',
+      null,
+      null,
+    ]);
+  });
+
   it('a key is not known for longer than a minute while nobody answers, and not called erased or missing', async () => {
     const [clock, purpose] = [new SettableClock(), 'person.user-environment_1-user_1' as const];
     const storage = await connect((await givenMongodb())!);

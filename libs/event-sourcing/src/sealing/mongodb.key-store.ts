@@ -20,6 +20,8 @@ type KeyDocument = (Omit<WrappedKey, 'purpose'> | { readonly erased: true }) & {
 interface EraserDocument {
   readonly _id: typeof ERASER;
   readonly position: Position;
+  /** What was seen at a position: earlier releases store another one and leave this as it was. */
+  readonly record?: { readonly position: Position; readonly id: string } | null;
 }
 
 /** Data keys in MongoDB, which all processes of a cluster share. */
@@ -55,8 +57,14 @@ export class MongodbKeyStore extends WrappedKeyStore {
     };
   }
 
-  async setErasedUpTo(position: Position): Promise<void> {
-    await this.storage.answer((inSession) => this.eraser.updateOne({ _id: ERASER }, { $set: { position } }, { upsert: true, ...inSession }));
+  async setErasedUpTo(position: Position, id: string | null = null): Promise<void> {
+    const place = { position, record: id === null ? null : { position, id } };
+    await this.storage.answer((inSession) => this.eraser.updateOne({ _id: ERASER }, { $set: place }, { upsert: true, ...inSession }));
+  }
+
+  override async erasedRecordAt(position: Position): Promise<string | null> {
+    const stored = await this.storage.answer((inSession) => this.eraser.findOne({ _id: ERASER }, { ...inSession, ...WHILE_WAITED_FOR }));
+    return stored?.position === position && stored.record?.position === position ? stored.record.id : null;
   }
 
   protected async loadErasedUpTo(): Promise<unknown> {

@@ -68,6 +68,10 @@ export class SealingEventStore extends EventStore {
     return this.events.head();
   }
 
+  override idAt(position: Position): Promise<string | null> {
+    return this.events.idAt(position);
+  }
+
   async *subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     for await (const batch of this.events.subscribe(after, signal)) yield this.inClear(batch, looksInto);
   }

@@ -8,7 +8,6 @@ import {
   type Seeker,
   type StoredRow,
   type TableDefinition,
-  type Write,
 } from '#libs/read-models/src/read-models';
 import type { ReadYourWrites } from './read-your-writes.ts';
 import type { StoppedViews } from './stopped-views.ts';
@@ -75,8 +74,8 @@ class GuardedTable<Row> extends Table<Row> {
     return (await super.findBy(seeker, where)) ?? this.again(seeker, () => super.findBy(seeker, where));
   }
 
-  write(writes: readonly Write[], checkpoint?: string, fence?: number): Promise<void> {
-    return this.table.write(writes, checkpoint, fence);
+  write(...given: Parameters<Table<Row>['write']>): Promise<void> {
+    return this.table.write(...given);
   }
 
   replace(environment: string, seen: StoredRow, text: string, position: string): Promise<boolean> {
@@ -85,6 +84,10 @@ class GuardedTable<Row> extends Table<Row> {
 
   checkpoint(): Promise<string> {
     return this.table.checkpoint();
+  }
+
+  override recordAt(position: string): Promise<string | null> {
+    return this.table.recordAt(position);
   }
 
   override prepare(): Promise<void> {

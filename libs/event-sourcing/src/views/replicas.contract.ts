@@ -640,6 +640,49 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
       expect(await fourth.followers.status()).toMatchObject([{ isAhead: false }, { isAhead: false }]);
     });
 
+    it('and are halted where it has grown past what they know while nobody looked, and has another record there', async () => {
+      const copy = join(directory, 'copy');
+      for (let amount = 0; amount < 5; amount++) await count(1);
+      await cluster.close();
+      await cp(join(directory, 'log'), copy, { recursive: true });
+      cluster = await Cluster.open(directory, openRows);
+      const early = await start({ announces: true });
+      for (let amount = 0; amount < 5; amount++) await count(2);
+      const head = await cluster.events.head();
+      const table = (name: string) => cluster.readModels.table<never>({ name, indexes: [], rebuildable: false });
+      await until(async () => (await table('forwarder-identity').checkpoint()) === head && (await table('reaction-count').checkpoint()) === head);
+      await early.projector.caughtUpWith(head);
+      await stopAll();
+      // Without a change, they go on where they were.
+      const same = await start({ announces: true });
+      expect([await times(same, 1), await times(same, 2)]).toEqual([{ times: 5 }, { times: 5 }]);
+      expect((await same.followers.status()).map(({ isAhead }) => isAhead)).toEqual([false, false]);
+      await stopAll();
+      await cluster.close();
+      await rm(join(directory, 'log'), { recursive: true });
+      await cp(copy, join(directory, 'log'), { recursive: true });
+      cluster = await Cluster.open(directory, openRows);
+      versions.set('a', 5);
+      for (let amount = 0; amount < 10; amount++) await count(3);
+      expect((await cluster.events.head()) > head).toBe(true);
+
+      const [first, second] = [await start({ announces: true }), await start({ announces: true })];
+      await until(async () => (await second.followers.status()).every(({ isAhead }) => isAhead));
+      await until(() => first.metrics.text().then((text) => (text.match(/gatehouse_follower_ahead\{.*\} 1/g) ?? []).length === 2));
+      expect([await refuses(first), await refuses(second)]).toEqual([true, true]);
+      expect(await second.projector.status()).toMatchObject([
+        { position: head, reason: 'ahead' },
+        { position: head, reason: 'ahead' },
+      ]);
+      await Promise.all([second.projector.refill(), second.followers.resume()]);
+      expect([await times(first, 1), await times(first, 2), await times(second, 3)]).toEqual([{ times: 5 }, null, { times: 10 }]);
+      await count(4);
+      await until(() => [...first.handled, ...second.handled].includes(4));
+      await stopAll();
+      const last = await start({ announces: true });
+      expect([await times(last, 3), (await last.followers.status()).map(({ isAhead }) => isAhead)]).toEqual([{ times: 10 }, [false, false]]);
+    });
+
     it('and are halted, asking no more, also where it has grown past what they know and does not have their position', async () => {
       const early = await start({ announces: true });
       for (let amount = 0; amount < 10; amount++) await count(1);

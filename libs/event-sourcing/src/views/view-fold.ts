@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
-import { contentOf, Fenced, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
+import { contentOf, Fenced, type LogPlace, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
 import { ERASING, holdersOf } from '../erasure/erasing.ts';
 import type { JointWrites } from '../following/joint-writes.ts';
 import { announcesLater } from '../following/public-events.ts';
-import type { Position, RecordedEvent } from '../log/event-store.ts';
+import { placeAt } from '../following/reading.ts';
+import type { RecordedEvent } from '../log/event-store.ts';
 import { isFromLaterRelease, type LaterRecord } from '../log/upcasts.ts';
 import type { Holder } from '../sealing/holders.ts';
 import { KeyMissing } from '../sealing/key-store.ts';
@@ -41,7 +42,7 @@ type Rows<Row> = ReadonlyMap<string, Touched<Row>>;
 
 interface Applying {
   /** Nothing else that concerns the view lies before it. Absent: the position of the last event. */
-  readonly upTo?: Position;
+  readonly upTo?: LogPlace;
   /** The token of the lease under which it is done. */
   readonly fence?: number | undefined;
   /** Instead of the table's own. */
@@ -78,7 +79,7 @@ export class ViewFold<Row> {
    * Folds the events that concern this view, and stores their rows together with the position up to which those are all. Folding events again changes nothing.
    * @throws Unfoldable, or NeedsLaterRelease, after what came before the event was stored; Fenced
    */
-  async apply(batch: readonly RecordedEvent[], { upTo = batch.at(-1)!.position, fence, write }: Applying = {}): Promise<void> {
+  async apply(batch: readonly RecordedEvent[], { upTo = placeAt(batch.at(-1)!), fence, write }: Applying = {}): Promise<void> {
     const events = batch.filter((event) => this.concerns(event));
     const later = events.find(isFromLaterRelease);
     if (later !== undefined) return this.applyBefore(later, batch, fence);
@@ -110,7 +111,7 @@ export class ViewFold<Row> {
     if (this.handles.has(erasure.type)) await this.store(await this.folded([erasure]), null, fence);
     for (const holder of holdersOf(erasure)) await this.forget(holder, personal, erasure);
     if (behind.length === 0) return this.store(new Map(), upTo!, fence);
-    await this.store(new Map(), erasure.position, fence);
+    await this.store(new Map(), placeAt(erasure), fence);
     await this.apply(behind, { upTo, fence });
   }
 
@@ -124,13 +125,13 @@ export class ViewFold<Row> {
 
   private async applyOne(event: RecordedEvent, fence: number | undefined): Promise<void> {
     try {
-      await this.store(await this.folded([event]), event.position, fence);
+      await this.store(await this.folded([event]), placeAt(event), fence);
     } catch (error) {
       throw error instanceof RowTooLarge ? new Unfoldable(this.view.name, event, error) : error;
     }
   }
 
-  private async store(rows: Rows<Row>, checkpoint: Position | null, fence: number | undefined, write?: JointWrites['write']): Promise<void> {
+  private async store(rows: Rows<Row>, checkpoint: LogPlace | null, fence: number | undefined, write?: JointWrites['write']): Promise<void> {
     // Only the checkpoint is fenced. Rows that were read after somebody else had begun to empty the table would be taken for whole ones where it is filled anew.
     if (!this.isOurs()) throw new Fenced(this.table.definition.name, fence ?? 0);
     const changed = [...rows].filter(([, { isChanged }]) => isChanged);

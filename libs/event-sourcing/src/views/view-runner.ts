@@ -2,7 +2,7 @@ import type { Clock } from '#libs/platform/src/clock';
 import { NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Log } from '#libs/platform/src/log';
 import type { Leases } from '#libs/read-models/src/leases';
-import { Fenced, type ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { Fenced, type LogPlace, type ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { Cursor } from '../following/cursor.ts';
 import { Follower } from '../following/follower.ts';
 import { announcesLater } from '../following/public-events.ts';
@@ -74,7 +74,7 @@ export class ViewRunner implements Awaited {
   ) {
     this.table = needs.readModels.table(tableOf(view));
     this.lease = leaseOf(this.table.definition.name);
-    const handle = (events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): Promise<void> =>
+    const handle = (events: readonly RecordedEvent[], upTo: LogPlace, signal: AbortSignal): Promise<void> =>
       this.inTurn(() => this.advance(events, upTo, signal));
     const types = new Set(typesOf(view));
     this.follower = new Follower(
@@ -193,12 +193,14 @@ export class ViewRunner implements Awaited {
     // First the checkpoint, which grows, then the head: never the other way round.
     const position = await this.table.checkpoint();
     const end = await this.needs.events.head();
+    const seen: LogPlace = { position, record: position === START ? null : await this.table.recordAt(position) };
+    const isPutBack = position > end || (await this.needs.reader.hasAnotherAt(seen));
     if (this.phase !== 'taken' || this.token !== token) return null;
-    if (position > end || this.halt?.reason === 'ahead') {
+    if (isPutBack || this.halt?.reason === 'ahead') {
       this.haltAhead(position, end);
       return null;
     }
-    await this.table.write([], position, token);
+    await this.table.write([], seen, token);
     if (this.phase !== 'taken' || this.token !== token) return null;
     this.folded.forgetAfter(position);
     this.fold = new ViewFold(this.view, this.table, skipped, this.folded, () => this.needs.leases.isHeld(this.lease));
@@ -235,10 +237,11 @@ export class ViewRunner implements Awaited {
   async rest(): Promise<void> {
     if (!this.isFollowing || this.position <= this.stored) return;
     await this.inTurn(async () => {
-      const { position, token } = this;
-      if (!this.isFollowing || position <= this.stored) return;
-      await this.needs.writes.write(this.table, [], position, token);
-      if (position > this.stored) this.stored = position;
+      const { token } = this;
+      const { place } = this.follower;
+      if (!this.isFollowing || place === null || place.position <= this.stored) return;
+      await this.needs.writes.write(this.table, [], place, token);
+      if (place.position > this.stored) this.stored = place.position;
     });
   }
 
@@ -299,13 +302,13 @@ export class ViewRunner implements Awaited {
     this.told = text;
   }
 
-  private async advance(events: readonly RecordedEvent[], upTo: Position, signal: AbortSignal): Promise<void> {
+  private async advance(events: readonly RecordedEvent[], upTo: LogPlace, signal: AbortSignal): Promise<void> {
     const { fold, token } = this;
     if (signal.aborted || fold === null || !events.some((event) => fold.concerns(event))) return;
     const place = this.needs.writes.reserve();
     try {
       await fold.apply(events, { upTo, fence: token, write: place.write });
-      this.stored = upTo;
+      this.stored = upTo.position;
     } catch (error) {
       if (error instanceof NeedsLaterRelease) return signal.aborted ? undefined : this.leave(error);
       if (!(error instanceof Unfoldable)) throw error;
@@ -353,7 +356,7 @@ export class ViewRunner implements Awaited {
 
   private haltAhead(position: Position, head: Position): void {
     this.needs.log.error(
-      "The log does not have the position that a view has seen last: it was restored to an earlier state. Queries that need the view answer 503 until 'gatehouse rebuild' has repaired it.",
+      "The log does not have what a view has seen last: it was restored to an earlier state. Queries that need the view answer 503 until 'gatehouse rebuild' has repaired it.",
       { view: this.view.name, position, head },
     );
     this.stop({ reason: 'ahead', position });
