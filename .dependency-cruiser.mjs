@@ -5,7 +5,7 @@ const SHARED = {
   authorization: ['domain', 'views', 'access', 'repositories', 'guards'],
   'audit-logs': ['domain', 'views', 'sealing', 'readers', 'retention', 'tree', 'export-format', 'due-work', 'checkpoints', 'trail'],
   'directory-sync': ['domain', 'views', 'readers', 'directories', 'people'],
-  identity: ['domain', 'views', 'readers', 'passwords', 'codes', 'mailbox', 'risk', 'authentication-factors'],
+  identity: ['domain', 'views', 'readers', 'passwords', 'risk', 'codes', 'mailbox', 'authentication-factors'],
   notifications: ['domain', 'views', 'readers', 'targets'],
   suite: ['backup'],
 };

@@ -1,12 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { Handles } from '#libs/contracts/src/handles';
-import type { MagicAuthWithCode } from '#libs/contracts/src/magic-auth/magic-auth';
+import type { CreatedMagicAuth, MagicAuthWithCode } from '#libs/contracts/src/magic-auth/magic-auth';
 import { CreateMagicAuth, GetMagicAuth } from '#libs/contracts/src/magic-auth/operations';
 import { storedEmail } from '#libs/contracts/src/text-formats';
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { magicAuthDecider, shownCode } from '../domain/one-time-code.decider.ts';
 import { foldedEmail, type StoredUser } from '../domain/user.decider.ts';
+import { RadarAttempts } from '../risk/radar-attempts.ts';
 import { magicAuthsView } from '../views/one-time-codes.view.ts';
 import { AbsentCodes } from './absent-codes.ts';
 import { CodePolicies } from './code-policies.ts';
@@ -29,13 +30,14 @@ export class MagicAuths {
     private readonly addresses: DeliverableAddresses,
     private readonly invitations: InvitationTokens,
     private readonly absent: AbsentCodes,
+    private readonly attempts: RadarAttempts,
     codes: SentCodes,
   ) {
     this.sent = codes.of('magic_auth', magicAuthDecider, magicAuthsView);
   }
 
   @Handles(CreateMagicAuth)
-  async create({ context, email: given, ip_address, invitation_token }: CreateMagicAuth): Promise<MagicAuthWithCode> {
+  async create({ context, email: given, ip_address, user_agent, invitation_token, radar_auth_attempt_id }: CreateMagicAuth): Promise<CreatedMagicAuth> {
     const email = storedEmail(given);
     const { maySignUp } = await this.policies.requireMagicAuth(context);
     const isInvited = invitation_token !== undefined && (await this.requireInvited(context, invitation_token, email));
@@ -45,7 +47,9 @@ export class MagicAuths {
     }
     const user = await this.userOf(context, email, maySignUp || isInvited);
     const code = await this.sent.create(context, user, LIFETIME);
-    return { ...shownCode(code), code: await this.sent.digits(context, code) };
+    const attempt = { email, ipAddress: ip_address ?? null, userAgent: user_agent ?? null, deviceId: null };
+    const attemptId = await this.attempts.ofCode(context, attempt, radar_auth_attempt_id ?? null);
+    return { ...shownCode(code), code: await this.sent.digits(context, code), ...(attemptId !== null && { radar_auth_attempt_id: attemptId }) };
   }
 
   @Handles(GetMagicAuth)

@@ -19,6 +19,8 @@ import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { givenKeys } from '#libs/testing/src/given-keys';
 import { SettableClock } from '#libs/testing/src/settable-clock';
 import { deleteUser, updateUser, userDecider } from '../domain/user.decider.ts';
+import { AttemptCounts } from '../risk/attempt-counts.ts';
+import { RadarAttempts } from '../risk/radar-attempts.ts';
 import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { KnownStates } from '../readers/known-states.ts';
 import { magicAuthsView } from '../views/one-time-codes.view.ts';
@@ -77,14 +79,17 @@ describe('magic codes, redeemed in several processes', () => {
   function magicAuths(): MagicAuths {
     const own = repositoryOf();
     const states = new KnownStates(new LogFollowing(events, clock, log), own, clock);
-    const policies = new CodePolicies(new EnvironmentSettingsReader(states));
+    const reader = new EnvironmentSettingsReader(states);
+    const policies = new CodePolicies(reader);
+    // Nothing is assessed where nobody says where the person is.
+    const attempts = new RadarAttempts(undefined as never, new AttemptCounts(store, naming, clock), reader, clock, store);
     const codes = new OneTimeCodes(keys, store, clock);
     const absent = new AbsentCodes(store, naming, clock);
     const sent = new SentCodes(own, codes, absent, clock, policies, rows);
     const requests = new CodeRequests(new PersonalLimits(store, naming, clock));
     const settings = readSettings(IdentitySettings, {});
     const addresses = new DeliverableAddresses(new DnsMailDomains(settings, clock), settings);
-    return new MagicAuths(new Mailboxes(own, rows), policies, requests, addresses, new InvitationTokens(codes, own, clock), absent, sent);
+    return new MagicAuths(new Mailboxes(own, rows), policies, requests, addresses, new InvitationTokens(codes, own, clock), absent, attempts, sent);
   }
 
   const context = (): RequestContext => ({ ...systemContext(ENVIRONMENT, clock.now()), actor: { id: 'key_1', source: 'api', name: null } });

@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Handles } from '#libs/contracts/src/handles';
+import type { RiskControls } from '#libs/contracts/src/environment-settings/environment-settings';
 import { CreateRadarAttempt, UpdateRadarAttempt } from '#libs/contracts/src/radar/operations';
 import type { RadarAssessment } from '#libs/contracts/src/radar/radar';
 import { mayHaveRun } from '#libs/event-sourcing/src/deciding/repeats';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound } from '#libs/platform/src/domain-error';
-import { derivedId } from '#libs/platform/src/ids';
+import { derivedId, ULID_LENGTH } from '#libs/platform/src/ids';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived } from '#libs/read-models/src/short-lived';
 import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
@@ -15,6 +16,7 @@ import { isEnforced, RiskAssessment, type Assessment, type AssessedAttempt } fro
 
 const COLLECTION = 'risk_attempts';
 const KNOWN_MS = 10 * 60_000;
+const PREFIX = 'radar_att_';
 
 interface StoredAttempt {
   readonly assessment: Assessment;
@@ -44,8 +46,7 @@ export class RadarAttempts {
   @Handles(CreateRadarAttempt)
   async create({ context, email, ip_address, user_agent }: CreateRadarAttempt): Promise<RadarAssessment> {
     const { risk } = await this.settings.settings(context);
-    if (Object.values(risk).every((measure) => measure === 'off'))
-      throw new DomainError('invalid', 'radar_not_enabled', 'Every control of risk is off in the settings of the environment.');
+    if (isOff(risk)) throw new DomainError('invalid', 'radar_not_enabled', 'Every control of risk is off in the settings of the environment.');
     const id = idOf(context);
     const before = mayHaveRun(context) ? await this.entries.get(keyOf(context.environment, id)) : null;
     const assessed = before?.value.assessment ?? (await this.begin(context, { email, ipAddress: ip_address, userAgent: user_agent, deviceId: null }));
@@ -56,16 +57,40 @@ export class RadarAttempts {
   async update({ context, id, challenge_status, attempt_status }: UpdateRadarAttempt): Promise<void> {
     const { environment } = context;
     const isChallengePassed = challenge_status === 'success';
-    const succeeds = attempt_status === 'success';
-    const before = await this.change(environment, id, (stored) => ({
-      ...stored,
-      isChallengePassed: stored.isChallengePassed || isChallengePassed,
-      hasSucceeded: stored.hasSucceeded || succeeds,
-    }));
+    const before = await this.change(environment, id, (stored) => ({ ...stored, isChallengePassed: stored.isChallengePassed || isChallengePassed }));
     if (before === null) throw notFound('Radar attempt', id);
-    if (!succeeds || before.hasSucceeded) return;
+    if (attempt_status !== 'success' || (await this.hasSucceeded(environment, id)) !== false) return;
     await this.assessment.succeeded(before.assessment);
     await this.counts.remember(environment, before.assessment.counted.device);
+  }
+
+  /**
+   * In which attempt somebody asks for a code: the one that the application had assessed for this address, or another, known by the command that makes the code. Null where
+   * there is none: nobody knows where the person is, or every control is off.
+   */
+  async ofCode(context: RequestContext, attempt: AssessedAttempt, given: string | null): Promise<string | null> {
+    const { environment } = context;
+    const before = given === null ? null : (await this.entries.get(keyOf(environment, given)))?.value;
+    if (before?.account === this.counts.accountOf(attempt.email) && !before.isUsed) return given;
+    if (attempt.ipAddress === null || attempt.userAgent === null) return null;
+    const { risk } = await this.settings.settings(context);
+    if (isOff(risk)) return null;
+    const id = idOf(context);
+    if (!mayHaveRun(context) || (await this.entries.get(keyOf(environment, id))) === null) await this.begin(context, attempt);
+    return id;
+  }
+
+  /** Who showed the code reads the mail of the address: that it was asked for was no failure. Nothing where a sign-in went by that attempt, or no attempt was made of it. */
+  async succeededWithCode(environment: string, codeId: string): Promise<void> {
+    const id = `${PREFIX}${codeId.slice(-ULID_LENGTH)}`;
+    const before = (await this.entries.get(keyOf(environment, id)))?.value;
+    if (before?.isUsed === false && (await this.hasSucceeded(environment, id)) === false) await this.assessment.succeeded(before.assessment);
+  }
+
+  /** Who signed in by this attempt has shown who they are. Its network is told once, whoever says so first. */
+  async succeededWithSignIn(environment: string, id: string, { counted }: Assessment): Promise<void> {
+    const isCounted = (await this.hasSucceeded(environment, id)) === false;
+    await this.assessment.succeeded({ counted: isCounted ? counted : { ...counted, address: null } });
   }
 
   /** Assesses an attempt, which can be named from now on by the id of the command. */
@@ -96,6 +121,11 @@ export class RadarAttempts {
     return { ...assessment, verdict, needsReset: isSpent && isEnforced(risk.brute_force_attack), counted: { ...assessment.counted, byPassword: true } };
   }
 
+  /** From now on it has; whether it had before, null where it is not known any more. */
+  private async hasSucceeded(environment: string, id: string): Promise<boolean | null> {
+    return (await this.change(environment, id, (stored) => (stored.hasSucceeded ? null : { ...stored, hasSucceeded: true })))?.hasSucceeded ?? null;
+  }
+
   /** Answers what was stored before; null where nothing is. A change to null leaves it as it is. */
   private async change(environment: string, id: string, change: (stored: StoredAttempt) => StoredAttempt | null): Promise<StoredAttempt | null> {
     const key = keyOf(environment, id);
@@ -109,7 +139,11 @@ export class RadarAttempts {
 }
 
 function idOf({ commandId }: RequestContext): string {
-  return `radar_att_${derivedId(commandId, 0)}`;
+  return `${PREFIX}${derivedId(commandId, 0)}`;
+}
+
+function isOff(risk: RiskControls): boolean {
+  return Object.values(risk).every((measure) => measure === 'off');
 }
 
 function keyOf(environment: string, id: string): string {

@@ -246,3 +246,46 @@ describe('an attempt that the application had assessed', () => {
     expect(await assessed(email, { ip_address: '198.51.100.1' })).toMatchObject({ verdict: 'allow' });
   });
 });
+
+describe('an attempt in which a code is asked for', () => {
+  const codeFor = async (email: string, more: Body = HOME) => suite.post('/user_management/magic_auth', { email, ...more }).expect(201);
+  const withCode = (email: string, code: string, more: Body = {}) => ask({ grant_type: urn('magic-auth:code'), email, code, ...more });
+  const attemptOf = async (email: string, more: Body = {}): Promise<string> =>
+    (await suite.post('/radar/attempts', { ...HOME, email, auth_method: 'Email_OTP', action: 'sign-in', ...more }).expect(200)).attempt_id;
+
+  it('is told of with the code, where anybody knows where the person is, and its verdict counts for the sign-in', async () => {
+    await measures({ bot_detection: 'block' });
+    const { email } = await user();
+    expect(await codeFor(email, {})).not.toHaveProperty('radar_auth_attempt_id');
+    const { code, radar_auth_attempt_id } = await codeFor(email, { ...HOME, ...PROGRAM });
+    expect(radar_auth_attempt_id).toMatch(/^radar_att_/);
+    await withCode(email, code, { radar_auth_attempt_id }).expect(403, { code: 'sign_in_blocked' });
+    await withCode(email, code).expect(200);
+    await measures({ bot_detection: 'log' });
+  });
+  it('is the one that the application had assessed for the same address, as long as no sign-in went by it', async () => {
+    const { email } = await user();
+    const own = await attemptOf(email);
+    expect(await codeFor(email, { radar_auth_attempt_id: own })).toMatchObject({ radar_auth_attempt_id: own });
+    const { code, ...other } = await codeFor(email, { ...HOME, radar_auth_attempt_id: await attemptOf((await user()).email) });
+    expect(other.radar_auth_attempt_id).not.toBe(own);
+    await withCode(email, code, { radar_auth_attempt_id: own }).expect(200);
+    await later(MINUTE);
+    expect(await codeFor(email, { radar_auth_attempt_id: own })).not.toHaveProperty('radar_auth_attempt_id');
+  });
+  it('is no failure of a network from which people sign in, however often, told or not', async () => {
+    const ip_address = '198.51.100.77';
+    for (let index = 0; index < 28; index++) {
+      const { email } = await user();
+      const { code, radar_auth_attempt_id } = await codeFor(email, { ...HOME, ip_address });
+      const more = { ...HOME, ip_address, ...(index % 4 === 0 && { radar_auth_attempt_id }) };
+      await withCode(email, code, more).expect(200);
+      if (index % 4 === 0) await suite.put(`/radar/attempts/${String(radar_auth_attempt_id)}`, { attempt_status: 'success' }).expect(204);
+    }
+    // So many accounts may fail, and one more: nothing was given back twice, either.
+    const failed = async (): Promise<void> => void (await attemptOf(`${randomUUID()}@risk.test`, { ip_address }));
+    for (let index = 0; index < 20; index++) await failed();
+    const { email } = await user();
+    await withPassword(email, PASSWORD, { ...HOME, ip_address }).expect(403, { code: 'radar_challenge' });
+  });
+});

@@ -28,6 +28,8 @@ export interface Admission {
   /** Whether a code by mail is asked for beside it. */
   readonly isChallenged: boolean;
   readonly assessment: Assessment;
+  /** The attempt of the application that it goes by; null: none. */
+  readonly attemptId: string | null;
 }
 
 /** Asks what speaks against a sign-in before anything that was shown is compared, and tells what came of it. */
@@ -49,15 +51,22 @@ export class SignInRisk {
     const assessment = assessed ?? (await this.assessment.assess(context, attempt));
     await this.tell(context, assessment, { client, method, user: assessment.finding === null ? null : await user() });
     if (assessment.needsReset) throw new DomainError('forbidden', 'password_reset_required', 'The password was tried too often: reset it.');
-    if (assessment.verdict !== 'block') return { isChallenged: assessment.verdict === 'challenge', assessment };
+    if (assessment.verdict !== 'block') return { isChallenged: assessment.verdict === 'challenge', assessment, attemptId: assessed && attemptId! };
     const { retryAfter } = assessment;
     if (retryAfter !== null) throw new DomainError('limited', 'too_many_requests', 'Too many attempts to sign in have failed.', { retryAfter });
     throw new DomainError('forbidden', 'sign_in_blocked', 'This sign-in is blocked.');
   }
 
   /** It was shown: this was no failure. */
-  async succeeded({ assessment }: Admission): Promise<void> {
-    await this.assessment.succeeded(assessment);
+  async succeeded({ environment }: RequestContext, { assessment, attemptId }: Admission): Promise<void> {
+    if (attemptId === null) await this.assessment.succeeded(assessment);
+    else await this.attempts.succeededWithSignIn(environment, attemptId, assessment);
+  }
+
+  /** As `succeeded`, with a code: that it was asked for was no failure either. */
+  async succeededWithCode(context: RequestContext, admission: Admission, codeId: string): Promise<void> {
+    await this.succeeded(context, admission);
+    await this.attempts.succeededWithCode(context.environment, codeId);
   }
 
   /** A session has begun: the device is one that somebody signed in with. */

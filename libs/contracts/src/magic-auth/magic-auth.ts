@@ -1,4 +1,5 @@
-import { Const, Id, Picked, Ref, Text, Time } from '../fields.ts';
+import { Const, Id, Optional, Picked, Ref, Text, Time } from '../fields.ts';
+import { RadarAttempt } from '../radar/radar.ts';
 import { User } from '../users/user.ts';
 
 /** A code by which somebody shows to read the mail of an address, and signs in by that. Events show it without the code. */
@@ -14,4 +15,10 @@ export class MagicAuth {
 
 export class MagicAuthWithCode extends MagicAuth {
   @Text({ doc: 'Six digits, to be sent to the address and to nobody else. They work once.', secret: true, example: '123456' }) code!: string;
+}
+
+export class CreatedMagicAuth extends MagicAuthWithCode {
+  @Optional()
+  @Ref(() => RadarAttempt, { doc: 'The attempt that it was asked for in, to be sent when somebody signs in with the code; absent where nothing was assessed.' })
+  radar_auth_attempt_id?: string;
 }

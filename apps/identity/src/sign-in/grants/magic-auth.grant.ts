@@ -34,12 +34,12 @@ export class MagicAuthGrant implements Grant<'email' | 'code'> {
     const found = () => this.people.withEmail(context, email);
     const admission = await this.risk.admit(context, { email, client, method: 'Email_OTP', attemptId, user: found });
     const sessionId = await this.ids.ofShown(context, client.id, 'magic_auth', foldedEmail(email), code);
-    const { user } = await this.attempts.redeemed(context, 'magic_auth', () => this.magicAuths.redeem(context, { email, code, sessionId }), {
+    const { user, magicAuthId } = await this.attempts.redeemed(context, 'magic_auth', () => this.magicAuths.redeem(context, { email, code, sessionId }), {
       client,
       user_id: async () => (await found())?.id ?? null,
       email,
     });
-    await this.risk.succeeded(admission);
+    await this.risk.succeededWithCode(context, admission, magicAuthId);
     return { sessionId, user, factor: 'magic_auth', chosen: null, isChallenged: admission.isChallenged, holdsFactor: false, token: null };
   }
 }

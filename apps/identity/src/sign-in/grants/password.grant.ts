@@ -40,7 +40,7 @@ export class PasswordGrant implements Grant<'email' | 'password'> {
     });
     const isRight = await this.passwords.isRight(context, user, password);
     if (user === null || !isRight) throw await this.attempts.failed(context, 'password', invalidCredentials(), { client, user_id: user?.id ?? null, email });
-    await this.risk.succeeded(admission);
+    await this.risk.succeeded(context, admission);
     const sessionId = await this.ids.ofCommand(context);
     const afterwards = () => this.passwords.rehash(context, user, password);
     return { sessionId, user, factor: 'password', chosen: null, isChallenged: admission.isChallenged, holdsFactor: false, token: null, afterwards };
