@@ -6,6 +6,7 @@ import { EmailVerifications } from '../codes/email-verifications.ts';
 import { RadarChallenges } from '../codes/radar-challenges.ts';
 import type { StoredFactor } from '../domain/authentication-factor.decider.ts';
 import type { StoredUser } from '../domain/user.decider.ts';
+import { EnvironmentSettingsReader } from '../readers/environment-settings-reader.ts';
 import { OrganizationPolicies } from '../readers/organization-policies.ts';
 import { ShownUsers } from '../readers/shown-users.ts';
 import type { Gate } from './next-gate.ts';
@@ -28,6 +29,7 @@ export class Continuations {
     private readonly radarChallenges: RadarChallenges,
     private readonly challenges: AuthenticationChallenges,
     private readonly policies: OrganizationPolicies,
+    private readonly settings: EnvironmentSettingsReader,
     private readonly users: ShownUsers,
   ) {}
 
@@ -58,8 +60,8 @@ export class Continuations {
       case 'sso_required':
         return ssoRequired({ pending_authentication_token: token, email: user.email ?? '', connection_ids: [] });
       case 'organization_authentication_methods_required': {
-        const { methods } = await this.policies.policy(context, gate.organizationId);
-        return otherMethodsRequired(user.email, methods, { pending_authentication_token: token });
+        const [{ methods }, { sign_in_methods }] = await Promise.all([this.policies.policy(context, gate.organizationId), this.settings.settings(context)]);
+        return otherMethodsRequired(user.email, methods, sign_in_methods, { pending_authentication_token: token });
       }
     }
   }

@@ -221,7 +221,7 @@ describe('continuation responses, and how a client goes on', () => {
       400,
       {
         ...{ ...oauth('organization_authentication_methods_required'), ...pending, email: text, sso_connection_ids: [] },
-        auth_methods: { apple_oauth: true, github_oauth: true, google_oauth: true, magic_auth: true, microsoft_oauth: true, password: false },
+        auth_methods: { apple_oauth: false, github_oauth: false, google_oauth: false, magic_auth: true, microsoft_oauth: false, password: false },
       },
     ],
   ];

@@ -33,7 +33,6 @@ export function proofOf({ session_id, chosen, is_challenged, holds_factor }: Pen
 
 interface Stored extends PendingAuthentication {
   readonly environment: string;
-  readonly expires_at: number;
 }
 
 /** Tokens by which a sign-in goes on. A rejected attempt leaves them as they are; they name their session, which begins once. */
@@ -53,7 +52,7 @@ export class PendingAuthentications {
   /** The token to go on with; a repeated command answers the same one. */
   async begin(context: RequestContext, pending: PendingAuthentication): Promise<string> {
     const token = (await this.secrets.of(context, 'pending_authentication')).toString('base64url');
-    await this.put(token, { ...pending, environment: context.environment, expires_at: this.clock.now() + LIFETIME_MS });
+    await this.entries.putIfAbsent(this.keyOf(token), { ...pending, environment: context.environment }, this.clock.now() + LIFETIME_MS);
     return token;
   }
 
@@ -80,12 +79,12 @@ export class PendingAuthentications {
   }
 
   private async change(token: string, changed: Partial<PendingAuthentication>): Promise<void> {
-    const entry = await this.entries.get(this.keyOf(token));
-    if (entry !== null) await this.put(token, { ...entry.value, ...changed });
-  }
-
-  private put(token: string, stored: Stored): Promise<void> {
-    return this.entries.put(this.keyOf(token), stored, stored.expires_at);
+    const key = this.keyOf(token);
+    // Two that go on with it at once may each have shown something.
+    for (;;) {
+      const entry = await this.entries.get(key);
+      if (entry === null || (await this.entries.replace(key, entry, { ...entry.value, ...changed }))) return;
+    }
   }
 
   /** Whoever reads the store learns no token. */

@@ -38,8 +38,10 @@ export function ssoRequired(continuation: object): DomainError {
   return new DomainError('invalid', 'sso_required', 'The organization asks for a single sign-on.', { continuation });
 }
 
-/** The person has to come in a way that the organization allows; `methods` are those. */
-export function otherMethodsRequired(email: string | null, methods: AuthenticationMethods, continuation: object): DomainError {
+/** The person has to come in a way that the organization allows (`allowed`), of those that the environment has. */
+export function otherMethodsRequired(email: string | null, allowed: AuthenticationMethods, has: AuthenticationMethods, continuation: object): DomainError {
+  const names = Object.keys(allowed) as (keyof AuthenticationMethods)[];
+  const methods = Object.fromEntries(names.map((name) => [name, allowed[name] && has[name]]));
   return new DomainError('invalid', 'organization_authentication_methods_required', 'The organization lets its members sign in otherwise.', {
     continuation: { ...continuation, email: email ?? '', sso_connection_ids: [], auth_methods: methods },
   });

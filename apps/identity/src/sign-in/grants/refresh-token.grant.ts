@@ -85,7 +85,7 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
     [session, membership, user]: readonly [StoredSession, StoredMembership | null, StoredUser],
     before: string | null,
   ): Promise<void> {
-    const { mfa } = await this.settings.settings(context);
+    const { mfa, sign_in_methods } = await this.settings.settings(context);
     const asked = membership === null ? null : await this.policies.policy(context, membership.organization_id);
     const gate = gateOfRefresh({
       method: session.auth_method,
@@ -95,7 +95,7 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
       policy: asked && gatePolicyOf(asked),
     });
     if (gate === 'sso_required') throw ssoRequired({});
-    if (gate === 'organization_authentication_methods_required') throw otherMethodsRequired(user.email, asked!.methods, {});
+    if (gate === 'organization_authentication_methods_required') throw otherMethodsRequired(user.email, asked!.methods, sign_in_methods, {});
     if (gate === 'mfa_enrollment') throw new DomainError('forbidden', 'mfa_enrollment_at_refresh', 'A second factor is required.');
   }
 
