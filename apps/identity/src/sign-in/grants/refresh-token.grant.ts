@@ -70,8 +70,9 @@ export class RefreshTokenGrant implements RenewingGrant<'refresh_token'> {
         if (!(await this.families.replace(read, next))) continue;
         generation = next.generation;
       }
-      await this.families.durable();
-      const answer = await this.authentications.answer(context, { user, session, membership, claims, read, generation });
+      // Signed while what was spent goes to disk: nobody sees the answer before both are done.
+      const answering = this.authentications.answer(context, { user, session, membership, claims, read, generation });
+      const [answer] = await Promise.all([answering, this.families.durable()]);
       return sealingKey === null ? answer : { ...answer, sid: sessionId, sealed_session: sealedSession(answer, sealingKey) };
     }
   }
