@@ -24,6 +24,11 @@ it('stands where SCIM has it, and what SCIM does not know stays as it is', () =>
   expect(groupNamed('x')).toMatchObject({ type: 'group', key: 'x', attributes: { displayName: 'x', externalId: 'x' }, members: [] });
 });
 
+it('has what is said by the name of the schema, and by the names of a listing', () => {
+  const { attributes } = userOf({ id: 'a', [ENTERPRISE]: { department: 'R', employeeNumber: '7' }, department: 'S' });
+  expect(attributes[ENTERPRISE]).toEqual({ department: 'S', employeeNumber: '7' });
+});
+
 it.each([
   ['no object', []],
   ['no type', { id: 'a' }],
@@ -31,6 +36,9 @@ it.each([
   ['a state that there is not', { type: 'user', id: 'a', state: 'gone' }],
   ['a name that is no text', { type: 'user', id: 'a', first_name: 7 }],
   ['a password', { type: 'user', id: 'a', Password: 'secret' }],
+  ['a state in another spelling', { type: 'user', id: 'a', State: 'inactive' }],
+  ['groups beside the lines of groups', { type: 'user', id: 'a', groups: ['G'] }],
+  ['attributes of a schema that are none', { type: 'user', id: 'a', [ENTERPRISE]: 'R' }],
   ['half a character', { type: 'user', id: 'a', first_name: '\ud800' }],
   ['a group without a name', { type: 'group', id: 'a' }],
   ['members that are no texts', { type: 'group', id: 'a', name: 'a', members: [7] }],

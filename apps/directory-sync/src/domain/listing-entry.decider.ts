@@ -48,11 +48,14 @@ const PLACES: ReadonlyMap<string, { readonly schema: string | null; readonly nam
 ]);
 /** What is said by names of the listing's own. */
 const OWN: ReadonlySet<string> = new Set(['schemas', 'meta', 'members', 'password', 'active', 'username', 'externalid', 'emails', 'displayname']);
+/** Those names in another spelling: whoever is inactive would be active for a `State`. */
+const OF_USER: ReadonlySet<string> = new Set([...OWN, 'id', 'email', 'first_name', 'last_name', 'name', 'state', 'groups']);
 
 /** A line of JSON. @throws ListingFault */
 export function entryOfJson(value: unknown): ListedUser | ListedGroup {
   if (!isObject(value)) throw fault('A line is an object.');
   const { type, ...fields } = value;
+  if (type === 'user' && 'groups' in fields) throw fault('Groups are lines of their own, which name their members.');
   if (type === 'user') return userOf(fields);
   if (type === 'group') return groupOf(fields);
   throw fault('The type of a line is user or group.');
@@ -66,10 +69,12 @@ export function userOf({ id, email, username, first_name, last_name, name, state
   if (!STATES.has(state ?? 'active')) throw fault('state is active, inactive or suspended.');
   if (!Array.isArray(groups) || groups.length > MAX_GROUPS || !groups.every((group) => typeof group === 'string' && group !== '' && group.length <= MAX_KEY))
     throw fault(`groups are at most ${MAX_GROUPS} names.`);
-  const extension: Record<string, unknown> = {};
+  const said = others[ENTERPRISE_SCHEMA] ?? {};
+  if (!isObject(said)) throw fault('The attributes of a schema are an object.');
+  const extension: Record<string, unknown> = { ...said };
   const top: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(others)) {
-    if (OWN.has(field.toLowerCase())) throw fault('An attribute has a name that is said otherwise in a listing.');
+    if (OF_USER.has(field.toLowerCase())) throw fault('An attribute has a name that is said otherwise in a listing.');
     const place = PLACES.get(field);
     if (place !== undefined && place.schema !== null) extension[place.name] = value;
     else top[place?.name ?? field] = value;

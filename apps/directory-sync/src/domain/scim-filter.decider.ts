@@ -1,5 +1,5 @@
 import { attributeNamed, subAttributeNamed, type ResourceKind } from './scim-schema.decider.ts';
-import { ENTERPRISE_SCHEMA, isObject, OWN_SCHEMA, stepsOf, truthOf, valuesAt } from './scim-values.decider.ts';
+import { CUSTOM_ATTRIBUTES, ENTERPRISE_SCHEMA, isObject, OWN_SCHEMA, stepsOf, truthOf, valuesAt } from './scim-values.decider.ts';
 
 /** A filter as it was read. Paths are as they were written. */
 export type ScimFilter =
@@ -33,6 +33,20 @@ export function filterOf(kind: ResourceKind, filter: ScimFilter): ScimFilter | n
 /** Whether each attribute that a filter names is one of some of these kinds. Of schemas that are not ours nothing is known. */
 export function isKnown(filter: ScimFilter, kinds: readonly ResourceKind[]): boolean {
   return pathsOf(filter).every((path) => kinds.some((kind) => isAttribute(kind, stepsOf(path))));
+}
+
+/** What an answer has and nobody keeps with the resource: it is not looked at where filters are. */
+const MADE_FOR_ANSWERS: Readonly<Record<ResourceKind, readonly (readonly string[])[]>> = {
+  User: [['groups'], [OWN_SCHEMA.toLowerCase(), CUSTOM_ATTRIBUTES.toLowerCase()], ['meta', 'location']],
+  Group: [['members'], ['meta', 'location']],
+};
+
+/** Whether a filter names something of this kind of resource that no look at the resource tells. */
+export function asksForMore(kind: ResourceKind, filter: ScimFilter): boolean {
+  return pathsOf(filter).some((path) => {
+    const steps = stepsOf(path).map((step) => step.toLowerCase());
+    return MADE_FOR_ANSWERS[kind].some((names) => names.every((name, place) => steps[place] === name));
+  });
 }
 
 function pathsOf(filter: ScimFilter): readonly string[] {

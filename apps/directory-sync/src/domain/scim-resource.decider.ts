@@ -8,6 +8,8 @@ const LEFT_OUT: Readonly<Record<ResourceKind, ReadonlySet<string>>> = {
   User: new Set(['password', 'id', 'meta', 'groups']),
   Group: new Set(['id', 'meta', 'members']),
 };
+/** Names that nobody has to have: an empty one is none. */
+const MAY_BE_EMPTY: Readonly<Record<ResourceKind, ReadonlySet<string>>> = { User: new Set(['displayname', 'externalid']), Group: new Set(['externalid']) };
 const SCHEMA_OF: Readonly<Record<ResourceKind, string>> = { User: USER_SCHEMA, Group: GROUP_SCHEMA };
 const MAX_TEXT = 255;
 const MAX_ADDRESS = 320;
@@ -38,6 +40,8 @@ export function keptAttributes(kind: ResourceKind, sent: Attributes): Attributes
 function put(kind: ResourceKind, kept: Record<string, unknown>, name: string, value: unknown): void {
   const folded = name.toLowerCase();
   if (LEFT_OUT[kind].has(folded) || isEmpty(value)) return;
+  // Providers write so what they know nothing of.
+  if (value === '' && MAY_BE_EMPTY[kind].has(folded)) return;
   requireName(name);
   const own = SCHEMA_OF[kind].toLowerCase();
   // What belongs to the schema of the resource itself may be said with its name.

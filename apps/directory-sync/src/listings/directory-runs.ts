@@ -36,6 +36,12 @@ export interface StoredRun extends Omit<DirectoryRun, 'object' | 'phase'> {
   readonly fence: number;
 }
 
+/** A run as it was found. */
+export interface FoundRun {
+  readonly run: StoredRun;
+  readonly version: number;
+}
+
 const RUNS = 'directory_runs';
 /** By directory: the last run that was begun. It goes on for as long as it is queued. */
 const CURRENT = 'directory_current_run';
@@ -75,8 +81,8 @@ export class DirectoryRuns {
    */
   async begin(run: StoredRun, deadline: number): Promise<StoredRun> {
     const { environment, id, directory_id } = run;
-    const known = await this.find(environment, id);
-    if (known !== null && (isOver(known) || (await this.current(environment, directory_id)) === id)) return known;
+    const known = await this.begun(environment, id);
+    if (known !== null) return known.run;
     await this.refuseBusy(run, await this.shortLived.get(CURRENT, keyOf(environment, directory_id)));
     await this.shortLived.putIfAbsent(RUNS, keyOf(environment, id), JSON.stringify(run), this.clock.now() + KEPT_MS);
     await this.queue.write([{ environment: SYSTEM_ENVIRONMENT, id, position: '', revision: 0, text: JSON.stringify({ environment }) }]);
@@ -92,31 +98,30 @@ export class DirectoryRuns {
   }
 
   /** Those that go on or are to be left, the oldest first. */
-  async pending(): Promise<readonly { readonly environment: string; readonly id: string }[]> {
+  async pending(): Promise<readonly FoundRun[]> {
     const { rows } = await this.queue.page(SYSTEM_ENVIRONMENT, { order: 'asc', limit: MANY });
     const queued = rows.map((row) => ({ id: row.id, environment: contentOf(row).environment }));
-    const begun = await Promise.all(queued.map(({ environment, id }) => this.isBegun(environment, id)));
+    const found = await Promise.all(queued.map(({ environment, id }) => this.begun(environment, id)));
     for (const [place, { environment, id }] of queued.entries())
-      if (!begun[place] && timeOfId(id) < this.clock.now() - UNBEGUN_MS) await this.forget(environment, id);
-    return queued.filter((_, place) => begun[place]);
+      if (found[place] === null && timeOfId(id) < this.clock.now() - UNBEGUN_MS) await this.forget(environment, id);
+    return found.filter((run) => run !== null);
   }
 
   /**
    * A run that is carried out, or left, under this lease: from here on whoever had an earlier one stores nothing of it. Null where there is nothing to carry out.
    * @throws Fenced where another has it under a later lease
    */
-  async takeOver(environment: string, id: string, fence: number): Promise<StoredRun | null> {
-    for (;;) {
-      const entry = await this.shortLived.get(RUNS, keyOf(environment, id));
-      if (entry === null) return null;
-      const run = JSON.parse(entry.value) as StoredRun;
+  async takeOver(found: FoundRun, fence: number): Promise<StoredRun | null> {
+    const { environment, id } = found.run;
+    for (let now: FoundRun | null = found; now !== null; now = await this.begun(environment, id)) {
+      const { run, version } = now;
       if (isOver(run)) return run;
-      if ((await this.current(environment, run.directory_id)) !== id) return null;
       if (run.fence > fence) throw new Fenced(RUNS, fence);
       const ours = { ...run, fence };
-      // Whoever had it may store something at this very moment.
-      if (await this.shortLived.compareAndSet(RUNS, keyOf(environment, id), entry.version, JSON.stringify(ours), this.clock.now() + KEPT_MS)) return ours;
+      // Whoever had it may have stored something since it was found, or do so at this very moment. While it is as it was found, it is the run of its directory.
+      if (await this.shortLived.compareAndSet(RUNS, keyOf(environment, id), version, JSON.stringify(ours), this.clock.now() + KEPT_MS)) return ours;
     }
+    return null;
   }
 
   /** @throws Fenced where another works on it since */
@@ -141,7 +146,7 @@ export class DirectoryRuns {
   /** Removes uploads of requests that were cut off before anybody took them. */
   async removeUnowned(folder: string): Promise<void> {
     const owned = new Set<string>();
-    for (const { environment, id } of await this.pending()) owned.add((await this.find(environment, id))?.upload.blob ?? '');
+    for (const { run } of await this.pending()) owned.add(run.upload.blob);
     for await (const { name, storedAt } of this.blobs.list(folder))
       if (storedAt < this.clock.now() - UNOWNED_MS && !owned.has(name)) {
         await this.blobs.remove(name);
@@ -155,9 +160,12 @@ export class DirectoryRuns {
     return queued !== null && run !== null && !isOver(run);
   }
 
-  private async isBegun(environment: string, id: string): Promise<boolean> {
-    const run = await this.find(environment, id);
-    return run !== null && (isOver(run) || (await this.current(environment, run.directory_id)) === id);
+  /** Null where it was not begun, or is no more. */
+  private async begun(environment: string, id: string): Promise<FoundRun | null> {
+    const entry = await this.shortLived.get(RUNS, keyOf(environment, id));
+    if (entry === null) return null;
+    const run = JSON.parse(entry.value) as StoredRun;
+    return isOver(run) || (await this.current(environment, run.directory_id)) === id ? { run, version: entry.version } : null;
   }
 
   private async current(environment: string, directoryId: string): Promise<string | null> {

@@ -11,7 +11,7 @@ import { Leases } from '#libs/read-models/src/leases';
 import { Fenced } from '#libs/read-models/src/read-models';
 import { acceptCredentials, directoryDecider, type StoredDirectory } from '../domain/directory.decider.ts';
 import { DirectoryReader } from '../readers/directory-reader.ts';
-import { DirectoryRuns, isOver, withError, type StoredRun } from './directory-runs.ts';
+import { DirectoryRuns, isOver, withError, type FoundRun, type StoredRun } from './directory-runs.ts';
 import { decidedWhile, ListingApplication } from './listing-application.ts';
 import { ListingComparison, type Compared } from './listing-comparison.ts';
 import { LISTINGS_FOLDER } from './listings.ts';
@@ -63,10 +63,11 @@ export class ListingWork implements BackgroundComponent {
   private async work(signal: AbortSignal, token: number): Promise<void> {
     const running = new Map<string, Promise<void>>();
     for (let cleanAt = performance.now() + CLEAN_EVERY_MS; !signal.aborted;) {
-      for (const { environment, id } of await this.runs.pending()) {
+      for (const found of await this.runs.pending()) {
+        const { id } = found.run;
         if (running.size >= RUNS_AT_ONCE) break;
         if (running.has(id)) continue;
-        const done = this.carryOut(environment, id, { signal, token }).finally(() => running.delete(id));
+        const done = this.carryOut(found, { signal, token }).finally(() => running.delete(id));
         running.set(id, done);
       }
       if (performance.now() >= cleanAt) {
@@ -81,9 +82,10 @@ export class ListingWork implements BackgroundComponent {
   }
 
   /** Never throws: what cannot be done now is tried again. */
-  private async carryOut(environment: string, id: string, { signal, token }: { readonly signal: AbortSignal; readonly token: number }): Promise<void> {
+  private async carryOut(found: FoundRun, { signal, token }: { readonly signal: AbortSignal; readonly token: number }): Promise<void> {
+    const { id } = found.run;
     try {
-      const run = await this.runs.takeOver(environment, id, token);
+      const run = await this.runs.takeOver(found, token);
       if (run === null) return;
       await this.runs.leave(isOver(run) ? run : await this.run(run, signal));
       this.failures.delete(id);

@@ -4,7 +4,10 @@ import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import { EventStore } from '#libs/event-sourcing/src/log/event-store';
+import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Clock } from '#libs/platform/src/clock';
+import { commandIdOf } from '#libs/platform/src/ids';
 import { inTurns } from '#libs/platform/src/in-turns';
 import { systemContext } from '#libs/platform/src/system-context';
 import { directoryGroupDecider, toPublicGroup, type DirectoryGroupEvent } from '../domain/directory-group.decider.ts';
@@ -18,14 +21,22 @@ const PEOPLE_AT_ONCE = 64;
 const MOST_TOGETHER = 10_000;
 /** Of what one person is told at once: far less than an append takes. */
 const MOST_OF_PERSON = 50;
+const RECORDS_AT_ONCE = 100;
 
 type MembersChanged = FactOf<DirectoryGroupEvent, 'directory_group.members_changed'>;
+
+interface News {
+  readonly group: DirectoryGroup;
+  readonly isMember: boolean;
+  /** The change of members that it is of. */
+  readonly of: Pick<Recorded, 'id' | 'position' | 'meta'>;
+}
 
 /** What one person is to be told, in the order in which it happened. */
 interface Told {
   readonly environment: string;
   readonly userId: string;
-  readonly news: { readonly group: DirectoryGroup; readonly isMember: boolean }[];
+  readonly news: News[];
 }
 
 /**
@@ -39,6 +50,7 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
 
   constructor(
     private readonly repository: Repository,
+    private readonly events: EventStore,
     private readonly cleaning: GroupCleaning,
     private readonly clock: Clock,
   ) {}
@@ -65,7 +77,8 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
   private async tell(events: readonly Recorded<MembersChanged>[]): Promise<void> {
     const groups = await this.groupsOf(events);
     const people = new Map<string, Told>();
-    for (const { data, meta } of events) {
+    for (const event of events) {
+      const { data, meta } = event;
       const { environment } = meta;
       const group = groups.get(`${environment} ${data.id}`);
       // With the group nobody is told of its members.
@@ -75,31 +88,49 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
           const key = `${environment} ${userId}`;
           const told = people.get(key) ?? { environment, userId, news: [] };
           people.set(key, told);
-          told.news.push({ group, isMember });
+          told.news.push({ group, isMember, of: event });
         }
     }
-    const gone = new Map<string, { readonly environment: string; readonly groupId: string; readonly userIds: string[] }>();
+    const gone = new Map<string, { readonly environment: string; readonly groupId: string; readonly userIds: Set<string> }>();
     await inTurns([...people.values()], PEOPLE_AT_ONCE, async ({ environment, userId, news }) => {
       if (await this.tellOne(environment, userId, news)) return;
       for (const { group, isMember } of news) {
+        if (!isMember) continue;
         const key = `${environment} ${group.id}`;
-        const left = gone.get(key) ?? { environment, groupId: group.id, userIds: [] };
+        const left = gone.get(key) ?? { environment, groupId: group.id, userIds: new Set() };
         gone.set(key, left);
-        if (isMember) left.userIds.push(userId);
+        left.userIds.add(userId);
       }
     });
-    for (const { environment, groupId, userIds } of gone.values())
-      if (userIds.length > 0) await this.cleaning.drop(environment, groupId, [...new Set(userIds)]);
+    for (const { environment, groupId, userIds } of gone.values()) await this.cleaning.drop(environment, groupId, [...userIds]);
   }
 
   /** False where that person is gone. */
   private async tellOne(environment: string, userId: string, news: Told['news']): Promise<boolean> {
-    for (const some of slicesOf(news, MOST_OF_PERSON)) {
-      const context = systemContext(environment, this.clock.now());
+    // Whoever is as they were before is told again by no state: it is looked for what was told.
+    const isOnceOfEach = new Set(news.map(({ group }) => group.id)).size === news.length;
+    const left = isOnceOfEach ? news : news.slice(await this.toldOf(environment, userId, news));
+    for (const some of slicesOf(left, MOST_OF_PERSON)) {
+      const own = systemContext(environment, this.clock.now());
+      const context = isOnceOfEach ? own : { ...own, commandId: commandOf(userId, some.at(-1)!) };
       const { state } = await this.repository.transact(directoryUserDecider, context, userId, tellOfGroups(some));
       if (state?.object !== 'directory_user') return false;
     }
     return true;
+  }
+
+  /** How many of these a person was told before this was broken off: with the last of them the command is named that told them. */
+  private async toldOf(environment: string, userId: string, news: readonly News[]): Promise<number> {
+    const stream = streamName(directoryUserDecider.category, environment, userId);
+    const commands = new Set<string>();
+    for (let from: number | undefined, isSince = true; isSince;) {
+      const records = await this.events.readBackwards(stream, RECORDS_AT_ONCE, from);
+      for (const { meta } of records) commands.add(meta.commandId);
+      const last = records.at(-1);
+      isSince = last !== undefined && last.version > 1 && last.position > news[0]!.of.position;
+      from = last === undefined ? undefined : last.version - 1;
+    }
+    return news.findLastIndex((each) => commands.has(commandOf(userId, each))) + 1;
   }
 
   /** Those that are there, as they are now. */
@@ -111,6 +142,10 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
     });
     return new Map(found.flat());
   }
+}
+
+function commandOf(userId: string, { of }: News): string {
+  return commandIdOf(of.meta.at, userId, of.id, 'told');
 }
 
 type Ended = FactOf<DirectoryUserEvent, 'dsync.user.deleted'> | FactOf<DirectoryGroupEvent, 'dsync.group.deleted' | 'directory_group.ended'>;

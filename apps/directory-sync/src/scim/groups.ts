@@ -24,7 +24,7 @@ import {
 import type { ExpectedVersion } from '../domain/directory-user.decider.ts';
 import type { StoredDirectory } from '../domain/directory.decider.ts';
 import { invalidValue, noSuchResource, ScimError } from '../domain/scim-domain-error.ts';
-import { fits, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import { asksForMore, conjunctsOf, fits, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
 import { patched } from '../domain/scim-patch.decider.ts';
 import { keptAttributes } from '../domain/scim-resource.decider.ts';
 import { ownName, type Attributes } from '../domain/scim-values.decider.ts';
@@ -35,7 +35,7 @@ import { directoryGroupMembersView, directoryGroupsView, groupOfMember, type Dir
 import { memberIds, memberOperation, membersAfter, namedBy, needsAll, type MemberOperation } from './member-changes.ts';
 import { isOfMembers, parsePatch } from './patch-request.ts';
 import { groupResource, type GroupOfUser } from './representation.ts';
-import { byBeginning, byTime, byValue, ScimSearch, type Found, type Indexed, type SearchRequest } from './search.ts';
+import { byBeginning, byTime, byValue, notFiltered, ScimSearch, type Found, type Indexed, type SearchRequest } from './search.ts';
 import { SINCE, type Change } from './users.ts';
 
 /** Ids in one record of a change of members. */
@@ -134,9 +134,10 @@ export class ScimGroups {
     const { environment, directoryId, filter } = request;
     const row = await this.counts.get(environment, directoryId);
     const { groups } = row === null ? NOTHING_COUNTED : contentOf(row);
-    const named = filter === null ? null : memberNamedBy(filter);
-    if (named !== null) return this.findOfMember(request, named);
+    const named = filter === null ? null : membersNamedBy(filter);
+    if (named !== null) return this.findOfMembers(request, named);
     return this.search.find(request, {
+      kind: 'Group',
       table: this.rows,
       size: groups,
       total: (asked) => (asked === null ? groups : null),
@@ -162,21 +163,24 @@ export class ScimGroups {
     return groups;
   }
 
-  /** A filter that asks who has a member is answered by the pairs. */
-  private async findOfMember(
+  /** A filter that asks who has members is answered by the pairs. */
+  private async findOfMembers(
     request: SearchRequest,
-    { id, rest }: { readonly id: string; readonly rest: readonly ScimFilter[] },
+    { ids, rest }: { readonly ids: readonly string[]; readonly rest: readonly ScimFilter[] },
   ): Promise<Found<StoredDirectoryGroup>> {
     const { environment, directoryId, startIndex, count } = request;
-    if (!isIdOf('directory_user', id)) return { total: 0, rows: [] };
+    if (rest.some((part) => asksForMore('Group', part))) throw notFiltered();
+    const [first] = ids;
+    if (!ids.every((id) => isIdOf('directory_user', id))) return { total: 0, rows: [] };
     const named = rest.find((part): part is Comparison => part.op === 'eq' && part.path.toLowerCase() === 'id');
-    const own = named === undefined ? (await this.ofUser(environment, id)).map((group) => group.id) : [String(named.value)];
+    const own = named === undefined ? (await this.ofUser(environment, first!)).map((group) => group.id) : [String(named.value)];
     const rows: StoredDirectoryGroup[] = [];
     for (const each of own) {
       const row = await this.rowOf(environment, directoryId, each);
       if (row === null) continue;
       // Whoever joined or left at this moment, where one group is asked for.
-      if (named === undefined || (await this.groupMembers.among(environment, each, [id])).size > 0) rows.push(contentOf(row));
+      const isAsked = named !== undefined || ids.length > 1;
+      if (!isAsked || (await this.groupMembers.among(environment, each, ids)).size === ids.length) rows.push(contentOf(row));
     }
     const found = rows.filter((row) => rest.every((part) => fits(groupResource(row, '', null), part)));
     return { total: found.length, rows: found.slice(startIndex - 1, startIndex - 1 + count) };
@@ -275,22 +279,29 @@ function recordsOf({ added, removed }: MembersChange, most: number): readonly Me
   }));
 }
 
-/** The person whom one part of a filter names as a member, and the rest of it. */
-function memberNamedBy(filter: ScimFilter): { readonly id: string; readonly rest: readonly ScimFilter[] } | null {
-  const parts = filter.op === 'and' ? filter.filters : [filter];
-  const isMember = (part: ScimFilter): part is Comparison => part.op === 'eq' && /^members(\.value)?$/i.test(part.path) && typeof part.value === 'string';
-  const place = parts.findIndex(
-    (part) =>
-      isMember(part) || (part.op === '[]' && part.path.toLowerCase() === 'members' && part.filter.op === 'eq' && part.filter.path.toLowerCase() === 'value'),
-  );
-  const part = parts[place];
-  if (part === undefined) return null;
-  const { value } = (part.op === '[]' ? part.filter : part) as Comparison;
-  return { id: String(value), rest: parts.filter((_, other) => other !== place) };
+/** The people whom parts of a filter name as members, and the rest of it; null where none does. */
+function membersNamedBy(filter: ScimFilter): { readonly ids: readonly string[]; readonly rest: readonly ScimFilter[] } | null {
+  const parts = conjunctsOf(filter).map((part) => ({ part, id: memberNamedBy(part) }));
+  const ids = [...new Set(parts.flatMap(({ id }) => id ?? []))];
+  return ids.length === 0 ? null : { ids, rest: parts.flatMap(({ part, id }) => (id === null ? [part] : [])) };
+}
+
+function memberNamedBy(part: ScimFilter): string | null {
+  const path = 'path' in part ? namedInCore(part.path) : '';
+  if (part.op === '[]') return path === 'members' && part.filter.op === 'eq' && namedInCore(part.filter.path) === 'value' ? memberIn(part.filter) : null;
+  return part.op === 'eq' && (path === 'members' || path === 'members.value') ? memberIn(part) : null;
+}
+
+function memberIn({ value }: Comparison): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+function namedInCore(path: string): string {
+  return path.toLowerCase().replace(/^urn:ietf:params:scim:schemas:core:2\.0:group:/, '');
 }
 
 function indexed({ op, path, value }: Comparison, times: { readonly now: number; readonly since: number }): Indexed | null {
-  const name = path.toLowerCase().replace(/^urn:ietf:params:scim:schemas:core:2\.0:group:/, '');
+  const name = namedInCore(path);
   if (op === 'eq' && name === 'displayname') return byValue('display_name', value);
   if (op === 'eq' && name === 'externalid') return typeof value === 'string' ? { index: 'idp_id', values: [value], isExact: false } : null;
   if (op === 'sw' && name === 'displayname') return byBeginning('display_name_beginning', value);

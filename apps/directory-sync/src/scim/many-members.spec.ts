@@ -169,9 +169,12 @@ describe('changes of members that are told of together', () => {
     const made = await Promise.all(['One', 'Two'].map((displayName) => groups.create(context(), directory, { displayName })));
     const [one, two] = made.map(({ id }) => id) as [string, string];
     const changed = (id: string, added: readonly string[], removed: readonly string[] = []) =>
-      ({ data: { id, directory_id: directory.id, added, removed }, meta: { environment: ENVIRONMENT } }) as unknown as Recorded<
-        FactOf<DirectoryGroupEvent, 'directory_group.members_changed'>
-      >;
+      ({
+        id: newCommandId(clock.now()),
+        position: '',
+        data: { id, directory_id: directory.id, added, removed },
+        meta: { environment: ENVIRONMENT, at: clock.now() },
+      }) as unknown as Recorded<FactOf<DirectoryGroupEvent, 'directory_group.members_changed'>>;
     await repository.transact(
       directoryGroupDecider,
       context(),
@@ -185,14 +188,21 @@ describe('changes of members that are told of together', () => {
       changed(`directory_group_${newCommandId(clock.now())}`, [ada]),
       changed(one, [ada, bob]),
     ];
-    const telling = new TellOfGroupMembers(repository, cleaning, clock);
+    const telling = new TellOfGroupMembers(repository, events, cleaning, clock);
     await telling.reactTogether(changes);
-    // Handed the last of them again, as after a kill.
+    // Handed the last of them again, as after a kill, and all of them.
     await telling.reactTogether(changes.slice(3));
+    await telling.reactTogether(changes);
     const told = await toldOf(ada);
     expect(told.map((each) => each.told)).toEqual(['added One', 'added Two', 'removed One', 'added One']);
     expect(new Set(told.map(({ by }) => by)).size).toBe(1);
     expect((await toldOf(bob)).map((each) => each.told)).toEqual(['added Two', 'added One']);
+    // More may have come by the time that they are handed over again.
+    const more = [changed(one, [], [bob]), changed(one, [bob]), changed(one, [], [ada, bob])];
+    await telling.reactTogether([...changes, ...more]);
+    await telling.reactTogether([...changes, ...more]);
+    expect((await toldOf(ada)).slice(4).map((each) => each.told)).toEqual(['removed One']);
+    expect((await toldOf(bob)).slice(2).map((each) => each.told)).toEqual(['removed One', 'added One', 'removed One']);
     // Whoever joined while they were deleted is taken out.
     expect(await members.all(ENVIRONMENT, one)).toEqual(new Set());
   });

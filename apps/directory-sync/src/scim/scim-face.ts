@@ -27,13 +27,12 @@ import { ScimMetrics } from './metrics.ts';
 import { ScimRequestLog } from './request-log.ts';
 import { shownNames, shownPath } from './redaction.ts';
 import { shownTogether, type SearchRequest } from './search.ts';
-import { ScimUsers } from './users.ts';
+import { MAX_USER, ScimUsers } from './users.ts';
 
 const FACE = '/scim';
 const PREFIX = `${FACE}/v2/`;
 const CONTENT_TYPE = 'application/scim+json; charset=utf-8';
 const ERROR = 'urn:ietf:params:scim:api:messages:2.0:Error';
-const MAX_USER = 32 * 1024;
 const MAX_GROUP = 8 * 1024 * 1024;
 const DEFAULT_COUNT = 100;
 /** Attributes that an answer is asked to have, or not to have. */

@@ -315,6 +315,38 @@ describe('SCIM', () => {
     await directory.expect(409, 'POST', '/Users', body, { 'Idempotency-Key': randomUUID() });
   });
 
+  it('finds the groups that several people are in together', async () => {
+    const [one, other] = [await directory.person(), await directory.person()];
+    const members = (...people: readonly { readonly id: string }[]) => ({ members: people.map(({ id }) => ({ value: id })) });
+    const [both, alone] = [await directory.group(members(one, other)), await directory.group(members(one))];
+    const found = async (filter: string) => (await directory.filtered('Groups', filter)).Resources.map(({ id }: { readonly id: string }) => id);
+    const [ofOne, ofOther] = [`members.value eq "${one.id}"`, `members[value eq "${other.id}"]`];
+    expect(await found(ofOne)).toEqual([both.id, alone.id]);
+    expect(await found(`urn:ietf:params:scim:schemas:core:2.0:Group:${ofOne}`)).toEqual([both.id, alone.id]);
+    expect(await found(`${ofOne} and ${ofOther}`)).toEqual([both.id]);
+    expect(await found(`${ofOne} and (${ofOther} and displayName eq "${both.displayName}")`)).toEqual([both.id]);
+    expect(await found(`${ofOther} and id eq "${alone.id}"`)).toEqual([]);
+  });
+
+  it('takes no more of a person in many requests than in one, and always less', async () => {
+    const { id } = await directory.person();
+    const path = `/Users/${id}`;
+    const add = (name: string) => ({ Operations: [{ op: 'add', path: name, value: 'x'.repeat(20_000) }] });
+    await directory.expect(200, 'PATCH', path, add('one'));
+    await directory.expect(413, 'PATCH', path, add('two'));
+    expect(await directory.get(path)).not.toHaveProperty('two');
+    await directory.patch(path, 200, { op: 'remove', path: 'one' });
+    await directory.expect(200, 'PATCH', path, add('two'));
+  });
+
+  it('takes an empty name that nobody has to have for none', async () => {
+    const person = await directory.person({ displayName: '', externalId: '' });
+    expect(person).not.toHaveProperty('displayName');
+    expect(await directory.patch(`/Users/${person.id}`, 200, { op: 'replace', path: 'displayName', value: 'Ada' })).toMatchObject({ displayName: 'Ada' });
+    expect(await directory.patch(`/Users/${person.id}`, 200, { op: 'replace', path: 'displayName', value: '' })).not.toHaveProperty('displayName');
+    await directory.expect(400, 'POST', '/Groups', { displayName: '' });
+  });
+
   it.each([
     ['an attribute that there is not', 'Users', 'nothing eq "a"'],
     ['an attribute of groups', 'Users', 'members.value eq "a"'],
@@ -323,6 +355,13 @@ describe('SCIM', () => {
     ['a part of what has none', 'Users', 'userName.value eq "a"'],
     ['a part in brackets that there is not', 'Users', 'emails[nothing eq "a"].value eq "b"'],
     ['an attribute of a schema that there is not', 'Users', 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:nothing eq "a"'],
+    ['what an answer alone has: groups', 'Users', 'groups.value eq "a"'],
+    ['what an answer alone has: custom attributes', 'Users', 'urn:ietf:params:scim:schemas:extension:gatehouse:2.0:User:customAttributes.job_title pr'],
+    ['what an answer alone has: its address', 'Users', 'meta.location eq "a"'],
+    ['members in general', 'Groups', 'members pr'],
+    ['members who are not', 'Groups', `not (members.value eq "${NOBODY}")`],
+    ['members, or something else', 'Groups', `members.value eq "${NOBODY}" or displayName eq "a"`],
+    ['members by their type', 'Groups', `members.value eq "${NOBODY}" and members.type eq "User"`],
     ['nothing that can be read', 'Users', 'userName eq'],
     ['nothing that comes to an end', 'Users', `${'('.repeat(100)}userName eq "a"${')'.repeat(100)}`],
   ])('refuses a filter that names %s', async (_, kind, filter) => {

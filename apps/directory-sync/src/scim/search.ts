@@ -3,7 +3,8 @@ import type { Clock } from '#libs/platform/src/clock';
 import { contentOf, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { ScimError } from '../domain/scim-domain-error.ts';
-import { conjunctsOf, fits, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import { asksForMore, conjunctsOf, fits, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import type { ResourceKind } from '../domain/scim-schema.decider.ts';
 import { foldedValue, type Attributes } from '../domain/scim-values.decider.ts';
 import { beginningsOf, inDirectory } from '../views/index-keys.ts';
 
@@ -38,6 +39,7 @@ export interface Indexed {
 }
 
 export interface Searched<Row> {
+  readonly kind: ResourceKind;
   readonly table: Table<Row>;
   /** How many there are in the directory, and with this filter where that is counted. */
   total(filter: ScimFilter | null): number | null;
@@ -88,9 +90,10 @@ export class ScimSearch {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws ScimError `tooMany` where no index narrows the filter, and too much would have to be looked at */
+  /** @throws ScimError `tooMany` where no index narrows the filter, and too much would have to be looked at; `invalidFilter` where a look at resources does not tell */
   async find<Row>(request: SearchRequest, searched: Searched<Row>): Promise<Found<Row>> {
     const { directoryId, filter } = request;
+    if (filter !== null && asksForMore(searched.kind, filter)) throw notFiltered();
     const parts = filter === null ? [] : conjunctsOf(filter);
     const named = parts.find((part): part is Comparison => part.op === 'eq' && part.path.toLowerCase() === 'id');
     if (named !== undefined) return this.ofOne(request, searched, String(named.value));
@@ -176,6 +179,15 @@ function indexedOf<Row>(part: ScimFilter, searched: Searched<Row>, now: number):
   // Of an item: what is said of its value.
   const value = conjunctsOf(part.filter).find((each): each is Comparison => each.op === 'eq' && each.path.toLowerCase() === 'value');
   return value === undefined ? null : searched.indexed({ ...value, path: `${part.path}.value` }, now);
+}
+
+/** To find nobody, or everybody, by what nobody looks at would have a provider make people twice, or end them. */
+export function notFiltered(): ScimError {
+  return new ScimError(
+    400,
+    'invalidFilter',
+    'The filter compares an attribute that is not filtered by, or not so: groups are found by one `members.value eq` for each member.',
+  );
 }
 
 function tooMany(): ScimError {

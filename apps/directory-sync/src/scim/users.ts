@@ -18,7 +18,7 @@ import {
   type StoredDirectoryUser,
 } from '../domain/directory-user.decider.ts';
 import type { StoredDirectory } from '../domain/directory.decider.ts';
-import { noSuchResource } from '../domain/scim-domain-error.ts';
+import { noSuchResource, ScimError } from '../domain/scim-domain-error.ts';
 import type { Comparison, ScimFilter } from '../domain/scim-filter.decider.ts';
 import { patched } from '../domain/scim-patch.decider.ts';
 import { keptAttributes } from '../domain/scim-resource.decider.ts';
@@ -30,6 +30,9 @@ import { directoryUsersView } from '../views/directory-users.view.ts';
 import { parsePatch } from './patch-request.ts';
 import { userResource } from './representation.ts';
 import { byBeginning, byTime, byValue, ScimSearch, type Found, type Indexed, type SearchRequest } from './search.ts';
+
+/** Bytes of a person, as JSON. */
+export const MAX_USER = 32 * 1024;
 
 /** People, as providers write and read them. */
 @Injectable()
@@ -73,7 +76,14 @@ export class ScimUsers {
 
   async patch(context: RequestContext, directory: StoredDirectory, id: string, { body, expected }: Change): Promise<StoredDirectoryUser> {
     const operations = parsePatch('User', body);
-    return this.change(context, directory, id, { expected, to: (before) => keptAttributes('User', patched('User', before, operations)) });
+    return this.change(context, directory, id, {
+      expected,
+      to: (before) => {
+        const after = keptAttributes('User', patched('User', before, operations));
+        requireRoom(before, after);
+        return after;
+      },
+    });
   }
 
   /** The person is in no group any more when this is answered. */
@@ -92,6 +102,7 @@ export class ScimUsers {
     const { active, inactive } = row === null ? NOTHING_COUNTED : contentOf(row);
     const since = Date.parse(SINCE);
     const { total, rows } = await this.search.find(request, {
+      kind: 'User',
       table: this.rows,
       size: active + inactive,
       total: (filter) => (filter === null ? active + inactive : countedBy(filter, active, inactive)),
@@ -133,6 +144,12 @@ export class ScimUsers {
 export interface Change {
   readonly body: Attributes;
   readonly expected: ExpectedVersion;
+}
+
+/** As much as one request may say of a person: more does not come together out of many, nor is who has more from elsewhere kept from having less. @throws ScimError */
+function requireRoom(before: Attributes, after: Attributes): void {
+  const bytes = Buffer.byteLength(JSON.stringify(after));
+  if (bytes > MAX_USER && bytes > Buffer.byteLength(JSON.stringify(before))) throw new ScimError(413, null, 'A User has at most 32 KiB.');
 }
 
 /** Nothing changed before there was anything. */

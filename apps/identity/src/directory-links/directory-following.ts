@@ -49,6 +49,7 @@ import { usersView } from '../views/users.view.ts';
 
 /** Others may change the same person's user and membership meanwhile. */
 const MOST_TRIES = 10;
+const LOOK_TIMEOUT_MS = 30_000;
 const MOST_NAME = 255;
 const MOST_OF_AN_ADDRESS = 10;
 /** Holders of what is known of a person in a directory have this name there. */
@@ -127,39 +128,72 @@ export class DirectoryFollowing {
 
   /** Yields whoever has to be looked at after that. */
   private async settle(environment: string, id: string, cause: Cause, directoryId: string | null): Promise<readonly string[]> {
+    const others = new Set<string>();
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      const deadline = this.clock.now() + 30_000;
-      await this.standings.headReached(deadline);
-      await this.views.waitForHead(deadline, this.memberships.definition.name);
-      if (directoryId !== null && (await this.isLeftAlone(environment, id, directoryId))) return [];
+      await this.headReached();
+      if (directoryId !== null && (await this.isLeftAlone(environment, id, directoryId))) return [...others];
       const [person, state] = await Promise.all([this.standings.person(environment, id), this.repository.load(directoryLinkDecider, environment, id)]);
       const directory = person && (await this.standings.directory(environment, person.directory_id));
-      if (person === null || directory === null) return [];
+      if (person === null || directory === null) return [...others];
       const link = state?.object === 'directory_link' ? state : null;
       const email = person.email === null ? null : storedEmail(person.email);
       const managed_by = managedByOf(person);
       const about: Case = { environment, cause, person, directory, managed_by, link, email: email !== null && TEXT_FORMATS.email(email) ? email : null };
-      const managed = await this.managed(environment, person.id);
-      if (person.isGone || directory.end !== null) {
-        const next = await this.leave(about, managed);
-        await this.repository.transact(directoryLinkDecider, this.context(about, 'link'), id, endLink(id, person.version));
-        return next;
-      }
-      if (directory.policy.follows === 'off') {
-        const next = await this.release(about, managed);
-        // Who was unlinked by hand stays so when it is followed again.
-        if (link === null || link.link_state === 'unlinked_by_hand') return next;
-        const isTakenAway = managed === null && link.is_manager && (await this.wasTakenAway(about, link.user_id!));
-        const outcome = isTakenAway ? unlinked(about, link.user_id!) : { ...NOTHING, invitation_id: link.invitation_id };
-        if (await this.record(about, state, outcome)) return next;
-        continue;
-      }
-      const outcome = await this.outcome(about, managed);
-      if (outcome === null) return [];
-      if (!(await this.record(about, state, outcome))) continue;
-      if (outcome.is_manager || outcome.membership_id === null || (await this.isManagedElsewhere(about, outcome.membership_id))) return [];
+      if (await this.isSettled(about, state, others)) return [...others];
     }
     throw unavailable('What follows from a person of a directory changes faster than it can be recorded.');
+  }
+
+  /** False where it has to be looked at anew. `others`: is told whoever has to be looked at after that. */
+  private async isSettled(about: Case, state: DirectoryLinkState, others: Set<string>): Promise<boolean> {
+    const { environment, person, directory, link } = about;
+    const managed = await this.managed(environment, person.id);
+    if (person.isGone || directory.end !== null) {
+      for (const other of await this.leave(about, managed)) others.add(other);
+      await this.repository.transact(directoryLinkDecider, this.context(about, 'link'), person.id, endLink(person.id, person.version));
+      return true;
+    }
+    if (directory.policy.follows === 'off') {
+      for (const other of await this.release(about, managed)) others.add(other);
+      // Who was unlinked by hand stays so when it is followed again.
+      if (link === null || link.link_state === 'unlinked_by_hand') return this.isAsBefore(about, null);
+      const isTakenAway = managed === null && link.is_manager && (await this.wasTakenAway(about, link.user_id!));
+      const outcome = isTakenAway ? unlinked(about, link.user_id!) : { ...NOTHING, invitation_id: link.invitation_id };
+      return (await this.record(about, state, outcome)) && this.isAsBefore(about, null);
+    }
+    const outcome = await this.outcome(about, managed);
+    if (outcome === null) return true;
+    if (!(await this.record(about, state, outcome)) || !(await this.isAsBefore(about, outcome))) return false;
+    return outcome.is_manager || outcome.membership_id === null || this.isManagedElsewhere(about, outcome.membership_id);
+  }
+
+  /**
+   * Whether everything that an outcome went by is as it was. What changed before the link was recorded was told to those who had links by then: nobody else looks at this person again.
+   * `outcome`: null where nobody follows the person.
+   */
+  private async isAsBefore(about: Case, outcome: Outcome | null): Promise<boolean> {
+    const { environment, person, directory, email } = about;
+    await this.standings.headReached(this.clock.now() + LOOK_TIMEOUT_MS);
+    const now = await this.standings.directory(environment, person.directory_id);
+    if (now === null || now.end !== directory.end || JSON.stringify(now.policy) !== JSON.stringify(directory.policy)) return false;
+    if (outcome === null) return true;
+    const { link_state, user_id, membership_id, is_manager, waits_for_user_id } = outcome;
+    if (link_state === 'domain_not_verified' && (await this.isVerified(about, email))) {
+      const user = is_manager ? await this.user(environment, user_id!) : null;
+      if (user === null || (await this.isVerified(about, user.email))) return false;
+    }
+    if (!is_manager) return true;
+    const membership = await this.repository.load(membershipDecider, environment, membershipKey(person.organization_id, user_id!));
+    if (membership?.object !== 'organization_membership' || membership.id !== membership_id || membership.managed_by === null) return false;
+    const found = { link_state: link_state === 'deactivated_by_hand' ? ('linked' as const) : link_state, waits_for_user_id };
+    return this.linked(about, membership, found).link_state === link_state;
+  }
+
+  /** Resolves once everything that a look goes by is known here that was recorded before the call. */
+  private async headReached(): Promise<void> {
+    const deadline = this.clock.now() + LOOK_TIMEOUT_MS;
+    await this.standings.headReached(deadline);
+    await this.views.waitForHead(deadline, this.memberships.definition.name);
   }
 
   /** Whether nothing follows a person, and nothing is theirs that a directory made: most often that is known without a look at what the directory says of them. */
@@ -269,7 +303,7 @@ export class DirectoryFollowing {
       if (!(error instanceof DomainError) || (error.code !== 'email_not_available' && error.code !== 'entity_not_found')) throw error;
     }
     // Somebody has made another at this moment, or this one was deleted again: both are told of.
-    await this.views.waitForHead(this.clock.now() + 30_000, this.users.definition.name);
+    await this.views.waitForHead(this.clock.now() + LOOK_TIMEOUT_MS, this.users.definition.name);
     const other = await this.userOf(environment, email!);
     if (other === null) throw unavailable('The address is taken by a user who is not there.');
     return this.proven(about, other);
@@ -394,7 +428,7 @@ export class DirectoryFollowing {
   }
 
   private async isManagedElsewhere({ environment, person, managed_by }: Case, membershipId: string): Promise<boolean> {
-    await this.views.waitForHead(this.clock.now() + 30_000, this.memberships.definition.name);
+    await this.views.waitForHead(this.clock.now() + LOOK_TIMEOUT_MS, this.memberships.definition.name);
     const row = await this.memberships.get(environment, membershipId);
     const manager = row === null ? null : contentOf(row).managed_by;
     return manager !== null && manager.directory_user_id !== managed_by.directory_user_id && person.id !== manager.directory_user_id;
