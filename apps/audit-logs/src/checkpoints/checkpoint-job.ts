@@ -16,7 +16,13 @@ import { Checkpoints, TrailDiverged, type TrailStanding } from './checkpoints.ts
 /** Of one trail. */
 const AT_MOST_EVERY_MS = 60_000;
 const LOOK_MS = 500;
-const AT_ONCE = 8;
+/**
+ * Trails at once. Those that grew together are due together, a minute after their last, and take their time from whoever records events: so it is few at once, and one more for each so
+ * many that are due, since a minute has to be enough.
+ */
+const AT_ONCE = { few: 2, most: 8, oneMoreFor: 2_000 } as const;
+/** What takes longer (milliseconds) waits for something, or makes a tree anew: another has its place meanwhile. */
+const SLOW_MS = 1_000;
 
 /** A trail with events that no checkpoint has yet. */
 interface Due {
@@ -35,6 +41,8 @@ export class CheckpointJob implements BackgroundComponent, OnModuleInit {
   private readonly stopping = new AbortController();
   private readonly due: DueWork<Due>;
   private readonly diverged = new Map<string, Exclude<TrailStanding, 'intact'>>();
+  /** By stream, when it was begun, by the clock that nobody sets. */
+  private readonly underWay = new Map<string, number>();
   private running: Promise<void> = Promise.resolve();
 
   constructor(
@@ -89,12 +97,39 @@ export class CheckpointJob implements BackgroundComponent, OnModuleInit {
   }
 
   private async run(signal: AbortSignal): Promise<void> {
+    const workers = new Set<Promise<void>>();
     for (; !signal.aborted; await pause(LOOK_MS, undefined, { signal }).catch(() => {})) {
-      const now = this.clock.now();
-      const due = [...this.due.items()].filter(([, { at }]) => at <= now || at > now + AT_MOST_EVERY_MS);
-      for (let next = 0; next < due.length && !signal.aborted; next += AT_ONCE)
-        await Promise.all(due.slice(next, next + AT_ONCE).map(([stream, trail]) => this.record(stream, trail)));
+      const due = [...this.due.items()].filter(([stream, trail]) => this.isDue(stream, trail));
+      const rest = due.values();
+      for (let places = Math.min(this.placesFor(due.length) - workers.size, due.length); places > 0; places -= 1) {
+        const worker: Promise<void> = this.recordAll(rest, signal).finally(() => workers.delete(worker));
+        workers.add(worker);
+      }
     }
+    await Promise.all(workers);
+  }
+
+  private placesFor(due: number): number {
+    const now = performance.now();
+    const slow = [...this.underWay.values()].filter((begun) => now - begun > SLOW_MS).length;
+    return Math.min(AT_ONCE.most, AT_ONCE.few + slow + Math.floor(due / AT_ONCE.oneMoreFor));
+  }
+
+  private async recordAll(rest: Iterator<readonly [stream: string, trail: Due]>, signal: AbortSignal): Promise<void> {
+    for (let next = rest.next(); next.done !== true && !signal.aborted; next = rest.next()) {
+      const [stream, trail] = next.value;
+      // Another has looked at the same meanwhile.
+      if (!this.isDue(stream, trail)) continue;
+      this.underWay.set(stream, performance.now());
+      await this.record(stream, trail);
+      this.underWay.delete(stream);
+    }
+  }
+
+  /** Also where the clock was set back. */
+  private isDue(stream: string, { at }: Due): boolean {
+    const now = this.clock.now();
+    return (at <= now || at > now + AT_MOST_EVERY_MS) && !this.underWay.has(stream);
   }
 
   private async record(stream: string, trail: Due): Promise<void> {
