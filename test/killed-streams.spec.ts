@@ -6,6 +6,41 @@ import { SuiteProcess } from '#libs/testing/src/process';
 import { until } from '#libs/testing/src/until';
 
 const CONNECTIONS = 16;
+/** Of six shards, which they are spread over, one has fifteen at least. */
+const STREAMS = 90;
+const SECRET = 'x'.repeat(16);
+
+it('a process in which many streams wait for news finds nothing wrong with that', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'gatehouse-many-streams-'));
+  const DATA_DIR = join(root, 'data');
+  const receiver = await StreamReceiver.listen();
+  const suite = await SuiteProcess.start({ DATA_DIR, DATA_MIN_FREE: '0' });
+  let told = '';
+  try {
+    const authorization = `Bearer ${readFileSync(join(DATA_DIR, 'development.key'), 'utf8').trim()}`;
+    const ask = async (method: string, path: string, body: object): Promise<unknown> => {
+      const answer = await fetch(suite.url + path, { method, headers: { authorization, 'content-type': 'application/json' }, body: JSON.stringify(body) });
+      expect(answer.ok).toBe(true);
+      return answer.json();
+    };
+    const event = { action: 'a', occurred_at: new Date().toISOString(), actor: { id: 'a', type: 'user' }, targets: [], context: { location: '' } };
+    const ids = await Promise.all(
+      Array.from({ length: STREAMS }, async () => {
+        const { id } = (await ask('POST', '/organizations', { name: 'Acme' })) as { readonly id: string };
+        await ask('PUT', `/admin/organizations/${id}/audit_log_stream`, { type: 'GenericHttps', url: receiver.origin, secret: SECRET });
+        return id;
+      }),
+    );
+    await Promise.all(ids.map((id) => ask('POST', '/audit_logs/events', { organization_id: id, event })));
+    await until(() => receiver.received.length >= STREAMS);
+  } finally {
+    told = (await suite.stop()).stderr;
+    await receiver.close();
+    rmSync(root, { recursive: true });
+  }
+  expect(told).not.toContain('Warning');
+});
+
 it('a stream loses nothing to kill -9, keeps its order, and repeats the last batch alone', async () => {
   const root = mkdtempSync(join(tmpdir(), 'gatehouse-killed-streams-'));
   const variables = { DATA_DIR: join(root, 'data'), DATA_MIN_FREE: '0' };
@@ -16,7 +51,7 @@ it('a stream loses nothing to kill -9, keeps its order, and repeats the last bat
     const ask = async (method: string, path: string, body: object): Promise<Response> =>
       fetch(suite.url + path, { method, headers: { authorization, 'content-type': 'application/json' }, body: JSON.stringify(body) });
     const { id } = (await (await ask('POST', '/organizations', { name: 'Acme' })).json()) as { readonly id: string };
-    const stream = { type: 'GenericHttps', url: receiver.origin, secret: 'x'.repeat(16) };
+    const stream = { type: 'GenericHttps', url: receiver.origin, secret: SECRET };
     expect((await ask('PUT', `/admin/organizations/${id}/audit_log_stream`, stream)).status).toBe(200);
 
     const acknowledged = new Set<string>();

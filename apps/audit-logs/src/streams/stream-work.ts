@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { FairPool } from '#libs/messaging/src/webhooks/fair-pool';
@@ -91,6 +92,8 @@ export class StreamWork implements OnModuleInit {
   ): Promise<void> {
     const ended = new AbortController();
     const until = AbortSignal.any([signal, over, ended.signal]);
+    // As many streams wait for it as the shard has; Node warns of a leak where there are more than ten.
+    setMaxListeners(0, until);
     const running: Promise<void>[] = [];
     const tell = (owner: TrailOwner, isChanged: boolean): void => {
       const key = keyOf(owner);
