@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Variables } from '#libs/platform/src/config/setting';
 import type { Deployed, DeploymentNeeds } from '../deployment/app-container.ts';
+import { EngineMissing } from '../engines/engine-definition.ts';
 import { freePort } from '../engines/free-port.ts';
+import { S3Server } from '../engines/s3-server.ts';
 import { StartedEngines } from '../engines/start-engine.ts';
 import { WatchedDirectory } from '../engines/watched-directory.ts';
 import { ownNamespaces } from '../namespaces.ts';
@@ -43,19 +45,26 @@ export class Cluster {
     /** Its processes work and print in folders below. */
     private readonly watched: WatchedDirectory,
     private readonly prepared: Prepared,
+    /** The bucket of its files, where it is its own. */
+    private readonly files: S3Server | null,
     readonly processes: readonly ClusterProcess[],
   ) {}
 
   /** Resolves when every process is ready. @throws EngineMissing */
   static async start(options: ClusterOptions = {}): Promise<Cluster> {
     const { say = () => {}, directory = WatchedDirectory.create('cluster') } = options;
-    const given = { variables: {}, replicas: {}, ports: [], ...options, say, directory };
-    const prepared = await (options.deployment === undefined ? preparedPlain(given) : preparedDeployment(given, options.deployment)).catch((error: unknown) => {
-      directory.remove();
-      throw error;
-    });
+    const files = options.variables?.['S3_BUCKET'] ? null : await startedFiles(directory, say);
+    const variables = { ...options.variables, ...files?.settings };
+    const given = { replicas: {}, ports: [], ...options, variables, say, directory };
+    const prepared = await (options.deployment === undefined ? preparedPlain(given) : preparedDeployment(given, options.deployment)).catch(
+      async (error: unknown) => {
+        await files?.kill();
+        directory.remove();
+        throw error;
+      },
+    );
     const processes = prepared.processes.map((each) => new ClusterProcess(directory, each));
-    const cluster = new Cluster(directory, prepared, processes);
+    const cluster = new Cluster(directory, prepared, files, processes);
     // All are waited for, so that none starts after another has failed and all were stopped.
     const results = await Promise.allSettled(processes.map((process) => process.start(say)));
     const failed = results.find((result) => result.status === 'rejected');
@@ -104,7 +113,19 @@ export class Cluster {
   async stop(): Promise<void> {
     for (const app of APPS) await Promise.all(this.of(app).map((process) => process.stop()));
     await this.engines.close();
+    await this.files?.kill();
     this.watched.remove();
+  }
+}
+
+/** Whoever has engines by Docker alone may do without: exports and listings are refused then. */
+async function startedFiles(directory: WatchedDirectory, say: (line: string) => void): Promise<S3Server | null> {
+  try {
+    return await S3Server.start(directory);
+  } catch (error) {
+    if (!(error instanceof EngineMissing)) throw error;
+    say(`there is no store of files, so that exports and full listings are refused: ${error.message}`);
+    return null;
   }
 }
 

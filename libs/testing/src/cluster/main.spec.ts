@@ -81,6 +81,10 @@ described('the programs `engines` and `cluster`', () => {
       expect(created.status).toBe(201);
       const { id } = (await created.json()) as { readonly id: string };
       expect((await fetch(`${other}/organizations/${id}`, { headers })).status).toBe(200);
+      // Which needs a store of files.
+      const range = { range_start: '2026-01-01T00:00:00Z', range_end: '2026-01-02T00:00:00Z' };
+      const exported = await fetch(`${one}/audit_logs/exports`, { method: 'POST', headers, body: JSON.stringify({ organization_id: id, ...range }) });
+      expect(exported.status).toBe(201);
     },
     START_MS,
   );

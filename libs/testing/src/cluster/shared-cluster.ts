@@ -7,7 +7,6 @@ import { freePort } from '../engines/free-port.ts';
 import type { AppContainer, Deployed, DeploymentNeeds } from '../deployment/app-container.ts';
 import { deployedByCompose } from '../deployment/composed.ts';
 import { deployedToProduction } from '../deployment/production.ts';
-import { S3Server } from '../engines/s3-server.ts';
 import { WatchedDirectory } from '../engines/watched-directory.ts';
 import { LEAST_HASH_COST } from '../least-hash-cost.ts';
 import { SMALL_LIMITS } from '../small-limits.ts';
@@ -44,16 +43,11 @@ export class SharedCluster {
       );
     }
     const directory = WatchedDirectory.createShared(path, 0);
-    const files = await S3Server.start(directory);
     const ofReceivers = mayBeHurt() ? await authorityOfReceivers(directory) : null;
     const { processes, settings, jobs, tls } = await Cluster.start({
       deployment: ofReceivers === null ? deployedToProduction : (needs) => composedWith(needs, { [IN_CONTAINERS]: ofReceivers.folder }),
-      variables: { ...(await settingsOfSpecs(ofReceivers === null ? 'engines-ca.crt' : 'receivers-ca.crt')), ...files.settings },
+      variables: await settingsOfSpecs(ofReceivers === null ? 'engines-ca.crt' : 'receivers-ca.crt'),
       directory,
-    }).catch(async (error: unknown) => {
-      // The folder goes with what did not start, and nobody would find it.
-      await files.kill();
-      throw error;
     });
     const noted = { settings, jobs, tls, planned: processes.map(({ planned }) => planned), receivers: ofReceivers ?? tls! };
     // Written when it is ready, so that half a start is not taken for a cluster.
