@@ -49,6 +49,9 @@ const hurting = [
   'apps/identity/src/organizations/organization-domains.spec.ts',
 ];
 
+/** As those, for which no commit has the time: the proof `cluster` runs them. */
+const hurtingSeldom = ['test/cluster-directories.spec.ts'];
+
 /** On every commit, on both clusters: how it was started. */
 const started = 'test/deployed-start.spec.ts';
 /** On every commit: one case for each operation. */
@@ -62,7 +65,7 @@ const kubernetes = ['test/kubernetes.spec.ts'];
 const interrupted = ['test/interrupted-cluster.spec.ts'];
 
 /** What takes more than this machine as it is, so that nothing runs it unless it is named. */
-export const onlyWhereNamed = [started, ...onCluster, ...faults, ...alerts, ...kubernetes, ...interrupted];
+export const onlyWhereNamed = [started, ...onCluster, ...hurtingSeldom, ...faults, ...alerts, ...kubernetes, ...interrupted];
 
 /** Specs that start engines and several products or programs, or fill what they start to its limits: up to a minute of both processors each. A commit runs one. */
 const drawn = [
@@ -132,7 +135,7 @@ const suites = {
   working: { folders: ['apps', 'test'], workers: WORKING * availableParallelism() },
   shared: { paths: [started, ...onCluster, ...shared, ...seldom], always: [started, ...onCluster] },
   // Histories leave so much behind that nobody wants to be beside them.
-  hurt: { paths: [started, ...hurting, 'test/histories.spec.ts'], always: [started, 'test/histories.spec.ts'] },
+  hurt: { paths: [started, ...hurting, ...hurtingSeldom, 'test/histories.spec.ts'], always: [started, 'test/histories.spec.ts'] },
   faults: { paths: faults, always: faults },
   alerts: { paths: alerts, always: alerts },
   kubernetes: { paths: kubernetes, always: kubernetes },

@@ -4,11 +4,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client';
-import { Kafka, logLevel, type KafkaConfig, type SASLOptions } from 'kafkajs';
+import { Kafka, logLevel, type KafkaConfig } from 'kafkajs';
 import { MongoClient } from 'mongodb';
 import { environmentVariables } from '#libs/platform/src/config/environment';
-import { readSettings } from '#libs/platform/src/config/setting';
-import { EngineSettings, KafkaSettings } from '#libs/platform/src/config/settings';
 import { APPS, type ClusterProcess } from '#libs/testing/src/cluster/cluster-process';
 import { SharedCluster } from '#libs/testing/src/cluster/shared-cluster';
 import { imageOfDockerfile } from '#libs/testing/src/deployment/image';
@@ -120,28 +118,15 @@ if (!isCompose)
   });
 
 describe('a cluster that was started so', () => {
-  const kafkaClient = (password: string): KafkaConfig => {
-    const { KAFKA_TLS, KAFKA_SASL_MECHANISM: mechanism, KAFKA_USERNAME: username } = readSettings(KafkaSettings, cluster.settings);
-    const { KAFKA_BROKERS } = readSettings(EngineSettings, cluster.settings);
-    return {
-      brokers: [...KAFKA_BROKERS!],
-      logLevel: logLevel.NOTHING,
-      connectionTimeout: 5_000,
-      retry: { retries: 0 },
-      ssl: KAFKA_TLS ? { ca: readFileSync(cluster.tls!.ca, 'utf8') } : false,
-      sasl: { mechanism, username, password } as SASLOptions,
-    };
-  };
-
   it('serves a request, shows it through every gateway, and announces it', async () => {
     const { id } = await suite.post('/organizations', { name: 'Acme' }).expect(201);
     for (const url of suite.urls) {
       const answer = await fetch(`${url}/organizations/${id}`, { headers: { Authorization: `Bearer ${suite.key}` } });
       expect([answer.status, await answer.json()]).toEqual([200, expect.objectContaining({ id, name: 'Acme' })]);
     }
-    const { brokers, ssl, sasl } = kafkaClient(cluster.settings['KAFKA_PASSWORD']!);
+    const { brokers, ...credentials } = cluster.kafkaClient();
     // The topic appears with its first event.
-    const announced = () => messagesInKafka(brokers as string[], (topic) => topic.endsWith('.identity'), { ssl, sasl });
+    const announced = () => messagesInKafka(brokers, (topic) => topic.endsWith('.identity'), credentials);
     await eventually(async () => {
       const values = (await announced()).map(({ value }) => value);
       expect(values.filter((value) => value.includes('"organization.created"') && value.includes(id))).toHaveLength(1);
@@ -149,17 +134,17 @@ describe('a cluster that was started so', () => {
   }, 120_000);
 
   it('has a Kafka that lets in nobody without the password', async () => {
-    const { ssl, sasl, ...rest } = kafkaClient('wrong');
+    const asked: Omit<KafkaConfig, 'brokers'> = { logLevel: logLevel.NOTHING, connectionTimeout: 5_000, retry: { retries: 0 } };
     const isLetIn = async (config: KafkaConfig): Promise<boolean> => {
-      const admin = new Kafka(config).admin();
+      const admin = new Kafka({ ...asked, ...config }).admin();
       return admin.connect().then(
         () => admin.disconnect().then(() => true),
         () => false,
       );
     };
-    expect(await isLetIn(kafkaClient(cluster.settings['KAFKA_PASSWORD']!))).toBe(true);
-    expect(await isLetIn({ ...rest, ssl, sasl })).toBe(false);
-    expect(await isLetIn({ ...rest, ...kafkaClient(cluster.settings['KAFKA_PASSWORD']!), ssl: isCompose })).toBe(false);
+    expect(await isLetIn(cluster.kafkaClient())).toBe(true);
+    expect(await isLetIn(cluster.kafkaClient('wrong'))).toBe(false);
+    expect(await isLetIn({ ...cluster.kafkaClient(), ssl: isCompose })).toBe(false);
   });
 
   it('has a MongoDB that lets in nobody without a password, and the gateway to no view', async () => {

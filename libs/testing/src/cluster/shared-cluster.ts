@@ -1,7 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { KafkaConfig, SASLOptions } from 'kafkajs';
 import { environmentVariables } from '#libs/platform/src/config/environment';
+import { readSettings } from '#libs/platform/src/config/setting';
+import { EngineSettings, KafkaSettings } from '#libs/platform/src/config/settings';
 import { givenAuthority, type Certified } from '../certificates.ts';
 import { freePort } from '../engines/free-port.ts';
 import type { AppContainer, Deployed, DeploymentNeeds } from '../deployment/app-container.ts';
@@ -74,6 +77,17 @@ export class SharedCluster {
   certificateOfReceivers(): Certified {
     const { cert, key } = this.noted.receivers;
     return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
+  }
+
+  /** How Kafka is asked, with the password that processes have or with another. */
+  kafkaClient(password = this.settings['KAFKA_PASSWORD']!): Required<Pick<KafkaConfig, 'ssl' | 'sasl'>> & { readonly brokers: string[] } {
+    const { KAFKA_TLS, KAFKA_SASL_MECHANISM: mechanism, KAFKA_USERNAME: username } = readSettings(KafkaSettings, this.settings);
+    const { KAFKA_BROKERS } = readSettings(EngineSettings, this.settings);
+    return {
+      brokers: [...KAFKA_BROKERS!],
+      ssl: KAFKA_TLS ? { ca: readFileSync(this.tls!.ca, 'utf8') } : false,
+      sasl: { mechanism, username, password } as SASLOptions,
+    };
   }
 
   /** Where the gateways are asked. */
