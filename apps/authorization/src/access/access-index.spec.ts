@@ -54,6 +54,7 @@ async function open(memory = 2 ** 30): Promise<void> {
   const faulty = new Proxy<EventStore>(events, {
     get: (target, name) => {
       if (name === 'head') return () => fault.head?.() ?? target.head();
+      if (name === 'headAtHand') return fault.head === undefined ? target.headAtHand : null;
       if (name !== 'subscribe') return (Reflect.get(target, name) as (...given: readonly unknown[]) => unknown).bind(target);
       return async function* (after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
         for await (const batch of target.subscribe(after, signal)) {

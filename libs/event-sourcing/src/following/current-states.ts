@@ -42,9 +42,8 @@ export class CurrentStates implements BackgroundComponent {
    * Resolves once everything is known here that was recorded before the call. What is asked for after that is no older.
    * @throws DomainError `service_unavailable` past the deadline (milliseconds since the epoch)
    */
-  async headReached(deadline: number): Promise<void> {
-    if (this.follower === null) throw unavailable('This process does not follow the log yet.');
-    await this.follower.headReached(deadline);
+  headReached(deadline: number): Promise<void> {
+    return this.follower?.headReached(deadline) ?? Promise.reject(unavailable('This process does not follow the log yet.'));
   }
 
   async start(): Promise<void> {

@@ -207,6 +207,7 @@ describe('the forwarder', () => {
     await start();
     await until(async () => (await lag()) > 0);
     let tries = 0;
+    Object.defineProperty(events, 'headAtHand', { value: null });
     events.head = () => {
       tries += 1;
       return Promise.reject(unavailable('away'));

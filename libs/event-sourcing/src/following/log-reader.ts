@@ -43,6 +43,8 @@ export class LogReader {
    * @throws DomainError `service_unavailable` where it takes longer (milliseconds), or the log does not say it
    */
   head(patience = HEAD_LIMIT): Promise<Position> {
+    const { headAtHand } = this.events;
+    if (headAtHand !== null) return Promise.resolve(headAtHand);
     const head = this.heads.next();
     // A timer for each of thirty thousand questions a second would cost more than some answers: the reading has one for all.
     return patience >= HEAD_LIMIT ? head : within(head, patience, endUnknown);
@@ -56,6 +58,11 @@ export class LogReader {
     if (record === null) return false;
     const found = await within(this.events.idAt(position), HEAD_LIMIT, endUnknown);
     return found !== null && found !== record;
+  }
+
+  /** As `head`, where that is known without asking; null elsewhere. */
+  get headAtHand(): Position | null {
+    return this.events.headAtHand;
   }
 
   /** Those who are close to where others are go along with these; the rest go together, from the one that is furthest behind. */

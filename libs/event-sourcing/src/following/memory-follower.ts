@@ -11,6 +11,8 @@ import { LogPutBack } from './reading.ts';
 const FIRST_RETRY = 100;
 /** What happened while the log was away has to be heard within a second of its return (milliseconds). */
 const LAST_RETRY = 500;
+/** For tens of thousands of questions a second. */
+const REACHED = Promise.resolve();
 
 /** What one process keeps in memory of the log. */
 export interface Remembered {
@@ -110,7 +112,17 @@ export class MemoryFollower implements Listener, Awaited {
    * @throws DomainError as `reached`, and where the log was put back meanwhile, or while nobody here read it: nobody waits for that position any more, and what is in
    * memory is of another log
    */
-  async headReached(deadline: number): Promise<void> {
+  headReached(deadline: number): Promise<void> {
+    return this.isAtHead ? REACHED : this.headAwaited(deadline);
+  }
+
+  /** Nobody has to be asked, and nothing to be waited for. */
+  private get isAtHead(): boolean {
+    const { headAtHand, end } = this.following.reader;
+    return headAtHand !== null && headAtHand === this.follower.position && headAtHand >= end;
+  }
+
+  private async headAwaited(deadline: number): Promise<void> {
     const { position } = this.follower;
     const head = await this.following.gate.headReached(deadline, [this]);
     if (!this.hasSeen(head) || (position !== null && head < position)) throw unavailable('The log is not the one that this process knows.');

@@ -112,6 +112,8 @@ export class LmdbEventStore extends EventStore {
   private batch: Batch | null = null;
   private lastPosition: number;
   private durable: number;
+  /** `durable`, for the many who ask where the log ends. */
+  private durableText: { readonly at: number; readonly text: Position } = { at: 0, text: START };
 
   /** `mostBytes`: of an append. */
   constructor(
@@ -177,7 +179,12 @@ export class LmdbEventStore extends EventStore {
   }
 
   async head(): Promise<Position> {
-    return textOf(this.durable);
+    return this.headAtHand;
+  }
+
+  override get headAtHand(): Position {
+    if (this.durableText.at !== this.durable) this.durableText = { at: this.durable, text: textOf(this.durable) };
+    return this.durableText.text;
   }
 
   /** What is damaged ends nobody here who would not read it. */

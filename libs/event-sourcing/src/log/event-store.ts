@@ -156,6 +156,11 @@ export abstract class EventStore {
     return Promise.resolve(null);
   }
 
+  /** As `head`, where the log knows it without asking anybody; null elsewhere. */
+  get headAtHand(): Position | null {
+    return null;
+  }
+
   /**
    * All events after `after`, history and then live, in order, in batches, until `signal` aborts (which ends the iteration without an error).
    * Sees only what is on disk. Never overlaps batches: the next is read when the consumer asks for it. One that begins beyond the end of the log waits. History is read in

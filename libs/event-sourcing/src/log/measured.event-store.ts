@@ -47,6 +47,10 @@ export class MeasuredEventStore extends EventStore {
     return this.store.idAt(position);
   }
 
+  override get headAtHand(): Position | null {
+    return this.store.headAtHand;
+  }
+
   subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     return this.store.subscribe(after, signal, looksInto);
   }

@@ -111,6 +111,10 @@ export class UpcastingEventStore extends EventStore {
     return this.events.idAt(position);
   }
 
+  override get headAtHand(): Position | null {
+    return this.events.headAtHand;
+  }
+
   async *subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     for await (const batch of this.events.subscribe(after, signal, looksInto)) yield* parted(this.upToDate(batch));
   }

@@ -72,6 +72,10 @@ export class SealingEventStore extends EventStore {
     return this.events.idAt(position);
   }
 
+  override get headAtHand(): Position | null {
+    return this.events.headAtHand;
+  }
+
   async *subscribe(after: Position, signal: AbortSignal, looksInto?: LooksInto): AsyncIterable<readonly RecordedEvent[]> {
     for await (const batch of this.events.subscribe(after, signal)) yield this.inClear(batch, looksInto);
   }

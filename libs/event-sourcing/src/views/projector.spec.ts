@@ -363,7 +363,10 @@ describe('the projector', () => {
     it('when it is shown already, without asking where the log ends', async () => {
       let asked = 0;
       const log = events;
-      events = Object.assign(Object.create(log) as typeof log, { head: () => ((asked += 1), log.head()) });
+      events = Object.create(log, {
+        head: { value: () => ((asked += 1), log.head()) },
+        headAtHand: { get: () => ((asked += 1), log.headAtHand) },
+      }) as typeof log;
       const running = await start();
       const position = await count('a', 4);
       await running.caughtUpWith(position);
