@@ -96,7 +96,9 @@ interface Person {
   active: boolean;
   /** As SCIM shows it: another one says that something changed. */
   version: string;
+  /** By hand: until the product has said something of the person, and that is followed. */
   isUnlinked: boolean;
+  hasChanged: boolean;
 }
 
 /** The membership of whoever has the address of a person. */
@@ -121,7 +123,9 @@ interface Model {
 /** What becomes of a person whom the directory has, and is followed. */
 function follow({ people, members, users, isFollowed }: Model, number: number): void {
   const known = people.get(number);
-  if (known === undefined || known.isUnlinked || !isFollowed) return;
+  if (known === undefined || !isFollowed) return;
+  if (known.hasChanged) known.isUnlinked = false;
+  if (known.isUnlinked) return;
   const member = members.get(number);
   if (member === undefined && known.active) members.set(number, { isManaged: true, isActive: true, isByHand: false });
   if (known.active) users.add(number);
@@ -205,7 +209,7 @@ async function carryOut(history: readonly Step[]): Promise<void> {
   /** What the product has said of a person: it counts where it changed something. */
   const said = (number: number, { meta }: { readonly meta: { readonly version: string } }): void => {
     const known = model.people.get(number)!;
-    if (known.version !== meta.version) known.isUnlinked = false;
+    if (known.version !== meta.version) known.hasChanged = true;
     known.version = meta.version;
     follow(model, number);
   };
@@ -272,7 +276,7 @@ async function carryOut(history: readonly Step[]): Promise<void> {
         const known = model.people.get(number);
         if (holder !== undefined && holder !== known) continue;
         if (known !== undefined) known.name = number;
-        else model.people.set(number, { id: '', name: number, active: true, version: '', isUnlinked: false });
+        else model.people.set(number, { id: '', name: number, active: true, version: '', isUnlinked: false, hasChanged: false });
         waiting.delete(number);
       }
     }
@@ -310,7 +314,7 @@ async function carryOut(history: readonly Step[]): Promise<void> {
         // Somebody who was renamed has another name, and keeps the place in the model.
         if (answer.status !== 201) break;
         if (known === undefined) {
-          model.people.set(one.person, { id: answer.body.id, name: one.person, active: true, version: '', isUnlinked: false });
+          model.people.set(one.person, { id: answer.body.id, name: one.person, active: true, version: '', isUnlinked: false, hasChanged: false });
           said(one.person, answer.body);
         } else {
           // A second person of the address waits for the first, unless that has no membership.
@@ -358,7 +362,7 @@ async function carryOut(history: readonly Step[]): Promise<void> {
         if (one.do === 'remove_member') {
           await suite.delete(path).expect(200);
           model.members.delete(one.person);
-          if (known !== undefined && member.isManaged) known.isUnlinked = true;
+          if (known !== undefined && member.isManaged) Object.assign(known, { isUnlinked: true, hasChanged: false });
         } else if (one.do === 'suspend_member') {
           await suite.put(`${path}/deactivate`).expect(200);
           if (member.isActive) Object.assign(member, { isActive: false, isByHand: true });
