@@ -10,14 +10,18 @@ import type { RequestContext } from '#libs/platform/src/request-context';
 import { ShortLived, type Entry } from '#libs/read-models/src/short-lived';
 import { ShortLivedValues } from '#libs/read-models/src/short-lived-values';
 import { OneTimeCodes, type CodeName } from '../codes/one-time-codes.ts';
-import { authenticationFactorDecider, isLastChallenge, verifyFactor, type StoredFactor } from '../domain/authentication-factor.decider.ts';
+import { authenticationFactorDecider, isLastChallenge, isRemoved, verifyFactor, type StoredFactor } from '../domain/authentication-factor.decider.ts';
 import { ASKED_AGAIN_WITHIN_MS } from '../domain/lost-answer.decider.ts';
+import type { StoredUser } from '../domain/user.decider.ts';
 import { tooManyTries } from '../domain/one-time-code.decider.ts';
 import { secretOfBase32, stepsOf, TAKEN_WITHIN_MS } from './totp.ts';
 
 const CHALLENGES = 'authentication_challenges';
 const STEPS = 'totp_steps';
 const FAILURES = 'second_factor_failures';
+const FIRST_FACTORS = 'first_second_factors';
+/** Longer than any request takes: after that the log tells that there is one. */
+const FIRST_KNOWN_MS = 60_000;
 const DAY_MS = 24 * 60 * 60_000;
 /** Of a challenge, where its code does not come and go by itself. */
 const CODE_LIFETIME_MS = 10 * 60_000;
@@ -90,14 +94,14 @@ export class AuthenticationChallenges {
 
   /**
    * Tries a code, and spends the challenge on `by` where it is the right one: of all who try at once, one has it. The same may ask again for a while. The factor counts from
-   * then on. Takes one place among the aggregates that the command asks. Durable when it resolves.
+   * then on. `onlyOf`: the user who has none that counts, of whom it is to be the only one: of several that are proven at once, one is. Takes one place among the aggregates that the command asks. Durable when it resolves.
    * @throws DomainError `authentication_challenge_previously_verified`, `authentication_challenge_expired`, `one_time_code_too_many_attempts`
    */
   async verify(
     context: RequestContext,
     factor: StoredFactor,
     id: string,
-    { code, by }: { readonly code: string; readonly by: string },
+    { code, by, onlyOf }: { readonly code: string; readonly by: string; readonly onlyOf?: StoredUser },
   ): Promise<Challenge | null> {
     const { environment } = context;
     const before = await this.requireOpen(environment, id, by);
@@ -111,6 +115,7 @@ export class AuthenticationChallenges {
     const isGuessed = isRight ? failed >= FAILURES_PER_DAY : failed > FAILURES_PER_DAY;
     if (isGuessed || !(await this.codes.countTry(nameOf(environment, id), isRight, DAY_MS))) throw tooManyTries();
     if (!isRight || !(await this.takeStep(environment, before, steps))) return null;
+    if (onlyOf !== undefined && !(await this.isOnly(environment, onlyOf, factor))) return null;
     const verified = await this.spend(environment, before, by);
     if (factor.verified_at === null) await this.repository.transact(authenticationFactorDecider, context, factor.id, verifyFactor(factor.id));
     else passOver(context);
@@ -134,6 +139,19 @@ export class AuthenticationChallenges {
       if (entry.value === id) return true;
     }
     return steps.length === 0;
+  }
+
+  /** Known for as long as somebody may still go by what there was before it, or until it is gone. */
+  private async isOnly(environment: string, user: StoredUser, { id }: StoredFactor): Promise<boolean> {
+    const key = `${environment} ${user.id}`;
+    for (;;) {
+      const until = this.clock.now() + FIRST_KNOWN_MS;
+      const { entry } = await this.store.putIfAbsent(FIRST_FACTORS, key, id, until);
+      if (entry.value === id) return true;
+      const first = await this.repository.load(authenticationFactorDecider, environment, entry.value);
+      if (first?.object === 'authentication_factor' && !isRemoved(first, user)) return false;
+      if (await this.store.compareAndSet(FIRST_FACTORS, key, entry.version, id, until)) return true;
+    }
   }
 
   private async spend(environment: string, { id }: Challenge, by: string): Promise<Challenge> {

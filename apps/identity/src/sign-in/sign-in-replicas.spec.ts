@@ -238,6 +238,37 @@ describe('sign-in through two gateways', () => {
       expect(await sessionsBegun(id)).toBe(1);
     });
 
+    it('lets in one of two who enrol the first factor of a user at once, which then counts alone', async () => {
+      const { id, email } = await user({ password: PASSWORD });
+      const acme = await organization();
+      await join(acme, id);
+      await one.patch(`/admin/organizations/${acme}/authentication_policy`, { mfa: 'required' }).expect(200);
+      const begun = await byTurns(2, async (at) => {
+        const { body } = await ask(at, { grant_type: 'password', email, password: PASSWORD });
+        const { authentication_factor: factor, authentication_challenge: challenge } = await at
+          .post(`${USERS}/${id}/auth_factors`, { type: 'totp' })
+          .expect(201);
+        return { pending_authentication_token: body.pending_authentication_token, challenge: challenge.id, factor };
+      });
+      const answers = await byTurns(2, (at, turn) => {
+        const { factor, challenge, pending_authentication_token } = begun[turn]!;
+        const code = codeOfStep(secretOfBase32(factor.totp.secret)!, stepAt(clock.now()));
+        return ask(at, { grant_type: urn('mfa-totp'), pending_authentication_token, code, authentication_challenge_id: challenge });
+      });
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 400]);
+      const { factor: first } = begun[answers.findIndex(({ status }) => status === 200)]!;
+      const asked = async (at: Caller) => (await ask(at, { grant_type: 'password', email, password: PASSWORD })).body;
+      for (const at of [one, other]) expect(await asked(at)).toMatchObject({ code: 'mfa_challenge', authentication_factors: [{ id: first.id, type: 'totp' }] });
+      // Once it is gone, another may be the first at once.
+      await one.delete(`${FACTORS}/${first.id}`).expect(204);
+      const { pending_authentication_token } = await asked(other);
+      const { authentication_factor: next, authentication_challenge: challenge } = await other
+        .post(`${USERS}/${id}/auth_factors`, { type: 'totp' })
+        .expect(201);
+      const code = codeOfStep(secretOfBase32(next.totp.secret)!, stepAt(clock.now()));
+      await ask(one, { grant_type: urn('mfa-totp'), pending_authentication_token, code, authentication_challenge_id: challenge.id }).expect(200);
+    });
+
     it('is tried five times with a challenge, at both together', async () => {
       const { id } = await user();
       const { totp, id: factor } = await one.post(`${FACTORS}/enroll`, { type: 'totp', totp_issuer: 'Acme', totp_user: 'ada', user_id: id }).expect(201);

@@ -60,10 +60,12 @@ export class MfaTotpGrant implements Grant<Needed> {
     const { challenge, factor } = await this.challenged(context, id);
     if (factor.user_id !== user.id) throw new DomainError('invalid', 'user_mismatch', 'The challenge is of another user than the one who signs in.');
     await this.attempts.countFactor(context, factor.id);
-    const mayCount = begun === null ? challenge.verified?.by === sessionId : await this.mayCount(context, factor, user, begun);
+    const counting = begun === null ? null : await this.factors.counting(context, user, begun);
+    const mayCount = counting === null ? challenge.verified?.by === sessionId : !isRemoved(factor, user) && isAmong(factor, counting);
     if (!mayCount) throw invalidCode();
+    const only = counting?.length === 0 ? { onlyOf: user } : {};
     try {
-      if ((await this.challenges.verify(context, factor, id, { code, by: sessionId })) === null) throw invalidCode();
+      if ((await this.challenges.verify(context, factor, id, { code, by: sessionId, ...only })) === null) throw invalidCode();
       await this.factors.requireHolding(context, user, factor);
     } catch (error) {
       const known = error instanceof DomainError ? SIGN_IN_CODES[error.code] : undefined;
@@ -79,11 +81,9 @@ export class MfaTotpGrant implements Grant<Needed> {
       throw isNotFound(error) ? invalidCode() : error;
     }
   }
+}
 
-  /** Where the user has a factor, whoever signs in cannot bring another one. */
-  private async mayCount(context: RequestContext, factor: StoredFactor, user: StoredUser, begun: BegunSignIn): Promise<boolean> {
-    if (isRemoved(factor, user)) return false;
-    const counting = await this.factors.counting(context, user, begun);
-    return counting.length === 0 || counting.some(({ id }) => id === factor.id);
-  }
+/** Where the user has a factor, whoever signs in cannot bring another one. */
+function isAmong({ id }: StoredFactor, counting: readonly StoredFactor[]): boolean {
+  return counting.length === 0 || counting.some((factor) => factor.id === id);
 }
