@@ -118,7 +118,13 @@ describe('what a commit runs on a cluster', () => {
     return ['shared', 'hurt'].flatMap((name) => suiteOf(name, { seed, isEverything }).testMatch);
   };
 
-  const seldom = ['streams/streams.spec.ts', 'directory-replicas.spec.ts', 'listings/listings.spec.ts', 'scim-histories.spec.ts'];
+  const seldom = [
+    'streams/streams.spec.ts',
+    'directory-replicas.spec.ts',
+    'listings/listings.spec.ts',
+    'scim-histories.spec.ts',
+    'cluster-directories.spec.ts',
+  ];
   /** But for those, which a proof runs. */
   const drawn = async (): Promise<readonly string[]> => {
     const everything = await chosen('', true);
