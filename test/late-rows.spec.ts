@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { operations } from '#libs/contracts/src/operation';
 import { ReadModels, type Table, type TableDefinition } from '#libs/read-models/src/read-models';
 import { givenServices, type GivenServices } from '#libs/testing/src/given-services';
+import { eventually } from '#libs/testing/src/until';
 
 /** Rows that are away when they are to be written with their events, and that come when they are let in. */
 class LateRows extends ReadModels {
@@ -153,4 +154,17 @@ it('finds what was created although its row comes after the answer, and says of 
   await pause(100);
   rows.open();
   expect(await waiting).toEqual(asked.map(({ name }) => [name, 'found']));
+});
+
+it('erases what was written to an address before it had a user, although the row that tells of it comes late', async () => {
+  const email = `erased-${randomUUID()}@acme.test`;
+  rows.close();
+  const invitation = await ask('SendInvitation', { email, expires_in_days: 7 });
+  const { id } = await ask('CreateUser', { email });
+  await expect(ask('EraseUser', { id }, 500)).rejects.toMatchObject({ code: 'service_unavailable' });
+  const erased = ask('EraseUser', { id });
+  await pause(100);
+  rows.open();
+  await erased;
+  await eventually(async () => expect(await ask('GetInvitation', { id: invitation.id })).toMatchObject({ email: '', state: 'revoked' }));
 });

@@ -33,6 +33,11 @@ type Release = keyof typeof RELEASES;
 /** Which of two replicas is asked first depends on an id: of so many, both come to be. */
 const MANY = 40;
 const OWNERS = ['identity', 'authorization'] as const;
+/** Views that the earlier release leaves where it comes to a membership in the second shape. */
+const BROUGHT_ON = [
+  ['identity', ['organization_memberships', 'users-of-organizations']],
+  ['authorization', ['authorization_memberships']],
+] as const;
 
 const key = `sk_${randomBytes(32).toString('base64url')}`;
 
@@ -278,6 +283,15 @@ const check = (url: string, { id, membership }: Given, permission_slug: string) 
       expect(ended).toMatchObject({ status: 200, body: { status: 'inactive' } });
       expect(await check(url, given, 'write')).toMatchObject({ status: 200, body: { authorized: false } });
     }
+    // What only the later one can read has to be in its rows before it ends: otherwise the earlier one would come to it alone, and refuse for good.
+    await eventually(async () => {
+      for (const [app, views] of BROUGHT_ON) {
+        expect(await saidBy(`${app}-2`, 'lease_held', 'work')).toEqual(expect.arrayContaining(views.map((view) => expect.stringMatching(`^view[.]${view}-v`))));
+        expect(await saidBy(`${app}-1`, 'view_left_to_later_release', 'view')).toEqual([]);
+      }
+      const { body } = await ask(url, 'GET', '/events?events=organization_membership.updated&limit=100');
+      expect(body.data.at(-1)).toMatchObject({ data: { id: last.membership, status: 'inactive' } });
+    }, 30_000);
     // It has not asked for the lease again: it would have come to the same once more.
     expect(
       readFileSync(at('identity-1').log, 'utf8').match(

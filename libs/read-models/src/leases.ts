@@ -72,9 +72,12 @@ export class Leases {
     return this.renewals.next(signal);
   }
 
-  /** Whether the lease is ours as far as can be told without asking: a process that was paused past its lease knows it at once. */
-  isHeld(name: string): boolean {
-    return (this.heldUntil.get(name) ?? 0) > performance.now();
+  /**
+   * Whether the lease is ours as far as can be told without asking: a process that was paused past its lease knows it at once. `token`: and has been since it was taken under
+   * that one, so that nobody else had it meanwhile.
+   */
+  isHeld(name: string, token?: number): boolean {
+    return (this.heldUntil.get(name) ?? 0) > performance.now() && (token === undefined || this.tokens.get(name) === token);
   }
 
   /**

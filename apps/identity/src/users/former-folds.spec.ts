@@ -10,6 +10,7 @@ import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
 import { LogRepository } from '#libs/event-sourcing/src/deciding/log.repository';
 import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { LmdbKeyStore } from '#libs/event-sourcing/src/sealing/lmdb.key-store';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
@@ -63,7 +64,7 @@ describe('a user whose email was compared in another spelling before', () => {
       events,
       new AddressHolders(naming, keys, clock),
       shown,
-      new InvitedAddresses(readModels),
+      new InvitedAddresses(Object.assign(Object.create(ReadYourWrites.prototype) as ReadYourWrites, { waitForHead: async () => {} }), readModels),
       readModels,
     );
   });

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
@@ -15,14 +16,22 @@ export class InvitedAddresses {
   private readonly invitations: Table<StoredInvitation>;
   private readonly users: Table<StoredUser>;
 
-  constructor(readModels: ReadModels) {
+  constructor(
+    private readonly views: ReadYourWrites,
+    readModels: ReadModels,
+  ) {
     this.invitations = readModels.table(tableOf(invitationsView));
     this.users = readModels.table(tableOf(usersView));
   }
 
-  /** The holders of what was written to any of the addresses that this user ever had, and that nobody else has now. */
-  async holdersOf({ environment }: RequestContext, userId: string, addresses: readonly string[]): Promise<readonly string[]> {
+  /**
+   * The holders of what was written to any of the addresses that this user ever had, and that nobody else has now, by the rows as they stand at the end of the log: what is not
+   * named when a user is erased is found by nobody later.
+   * @throws DomainError `service_unavailable` past the deadline
+   */
+  async holdersOf({ environment, deadline }: RequestContext, userId: string, addresses: readonly string[]): Promise<readonly string[]> {
     const holders: string[] = [];
+    if (addresses.length > 0) await Promise.all([this.invitations, this.users].map(({ definition }) => this.views.waitForHead(deadline, definition.name)));
     for (const address of new Set(addresses.map(foldedEmail))) {
       const { rows: users } = await this.users.page(environment, { where: { index: 'email', values: [address] }, order: 'asc', limit: 2 });
       if (users.some(({ id }) => id !== userId)) continue;

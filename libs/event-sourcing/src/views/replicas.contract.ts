@@ -15,7 +15,7 @@ import { Readiness } from '#libs/platform/src/readiness';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { Leases } from '#libs/read-models/src/leases';
-import type { ReadModels, Write } from '#libs/read-models/src/read-models';
+import type { ReadModels, Table, TableDefinition, Write } from '#libs/read-models/src/read-models';
 import type { ShortLived } from '#libs/read-models/src/short-lived';
 import { Gate, gated, GatedReadModels } from '#libs/testing/src/gate';
 import { givenKeys } from '#libs/testing/src/given-keys';
@@ -247,8 +247,12 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
     await rm(directory, { recursive: true });
   });
 
-  async function start(options: { readonly announces?: true; readonly views?: readonly View<never>[]; readonly upcasts?: Upcasts } = {}): Promise<Replica> {
-    const replica = new Replica(cluster, options.announces ?? false, options.views, options.upcasts);
+  async function start(
+    options: { readonly announces?: true; readonly views?: readonly View<never>[]; readonly upcasts?: Upcasts; readonly readModels?: ReadModels } = {},
+  ): Promise<Replica> {
+    const { events, readModels, shortLived, bus, foreign } = cluster;
+    const engines = { events, readModels: options.readModels ?? readModels, shortLived, bus, foreign };
+    const replica = new Replica(engines, options.announces ?? false, options.views, options.upcasts);
     replicas.push(replica);
     await replica.start();
     return replica;
@@ -464,6 +468,35 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
         await old.projector.caughtUpWith(second);
         expect(await times(old, 1)).toEqual({ times: 2 });
         expect(answers).not.toContain(null);
+      });
+
+    if (isShared)
+      it('and fill a table anew that was dropped while its rows were about to be read, also where the lease is theirs again by then', async () => {
+        await count(1);
+        await (await start()).stop();
+        const { name } = tableOf(BOTH[0]!);
+        const [rows, { readModels }] = [new Gate(), cluster];
+        const table = <Row>(definition: TableDefinition<Row>): Table<Row> => {
+          const opened = readModels.table(definition);
+          return definition.name === name ? gated(opened, rows, ['getMany']) : opened;
+        };
+        const old = await start({ readModels: new Proxy(readModels, { get: (target, member) => (member === 'table' ? table : boundTo(target, member)) }) });
+        const next = [{ ...BOTH[0]!, version: 2 }, BOTH[1]!] as unknown as readonly View<never>[];
+        await start({ views: next });
+        await until(() => old.held.includes('amounts'));
+        const isReading = rows.closeBefore(() => true);
+        const second = await count(1);
+        await isReading;
+        old.gate.close();
+        const states = new FollowerStates(cluster.readModels, clock);
+        await until(async () => (await states.usesOf([`view.${name}`]))[0] === '', 20_000);
+        expect(await old.metrics.text()).toContain(`gatehouse_lease_held{work="view.${name}"} 0`);
+        old.gate.open();
+        await until(async () => (await old.metrics.text()).includes(`gatehouse_lease_held{work="view.${name}"} 1`));
+        rows.open();
+        await until(async () => old.held.includes('amounts') && !(await refuses(old)));
+        await old.projector.caughtUpWith(second);
+        expect(await times(old, 1)).toEqual({ times: 2 });
       });
 
     it('and leave a table to whoever holds its lease without saying that it is used, as earlier releases do', async () => {

@@ -64,7 +64,7 @@ export class ViewFold<Row> {
     private readonly skipped: ReadonlySet<string> = new Set(),
     /** What earlier folds of the same rows left. */
     private readonly known = new FoldedRows(),
-    /** Whether nobody else brings the view along, as far as this process can tell. */
+    /** Whether nobody else has brought the view along since this began, as far as this process can tell. */
     private readonly isOurs: () => boolean = () => true,
   ) {
     this.types = new Set(typesOf(view));

@@ -203,7 +203,7 @@ export class ViewRunner implements Awaited {
     await this.table.write([], seen, token);
     if (this.phase !== 'taken' || this.token !== token) return null;
     this.folded.forgetAfter(position);
-    this.fold = new ViewFold(this.view, this.table, skipped, this.folded, () => this.needs.leases.isHeld(this.lease));
+    this.fold = new ViewFold(this.view, this.table, skipped, this.folded, () => this.needs.leases.isHeld(this.lease, token));
     this.known = this.stored = position;
     this.opened = { from: position, end };
     this.going = new AbortController();
