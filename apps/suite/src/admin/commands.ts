@@ -296,7 +296,7 @@ function reasonOf({ reason }: CommandInput['options']): string {
 
 const STANDING: Readonly<Record<Halt['reason'], string>> = {
   unfoldable: 'halted before an event that it cannot fold',
-  ahead: "halted, since the log ends before it: 'rebuild' repairs it",
+  ahead: "halted, since the log does not have it: 'rebuild' repairs it",
   rebuilding: 'is being filled anew',
 };
 
