@@ -128,8 +128,7 @@ export class ExportBuilds implements OnModuleDestroy {
         length += bytes.byteLength;
         if (length > this.largestBytes) throw new ExportFailed('too_large');
         await file.give(bytes);
-        let hashes = '';
-        for (const leaf of leaves) hashes += await writer.event(leaf);
+        const hashes = await writer.events(leaves);
         if (hashes !== '') await proof.give(encoder.encode(hashes));
       }
     }

@@ -110,5 +110,7 @@ export class MultiproofCheck {
 export class ProofTooShort extends RangeError {}
 
 function spansOf(steps: Iterable<Step>): readonly Span[] {
-  return [...steps].flatMap((step) => (step.kind === 'span' ? [step.span] : []));
+  const spans: Span[] = [];
+  for (const step of steps) if (step.kind === 'span') spans.push(step.span);
+  return spans;
 }

@@ -38,8 +38,6 @@ export class ExportedTrail {
 
   async proof(leaves: readonly number[], checkpoint: string): Promise<string> {
     const writer = new ProofWriter(checkpoint, this.nodes);
-    let text = writer.head();
-    for (const leaf of leaves) text += await writer.event(leaf);
-    return text + (await writer.rest());
+    return writer.head() + (await writer.events(leaves)) + (await writer.rest());
   }
 }
