@@ -135,6 +135,42 @@ describe('tables in LMDB', () => {
     await storage.close();
   });
 
+  it.each<TableDefinition<Thing>>([definition, sorted, byIndexes, { name: 'plain', rebuildable: false, indexes: [] }])(
+    'know rows and deletions of before again, whichever ids come first ($name)',
+    async (given) => {
+      const directory = await newDirectory();
+      const written = (number: number, position: string, isThere = true) => {
+        const id = `thing_${number}`;
+        return { environment: 'one', id, position, revision: 1, text: isThere ? JSON.stringify({ id, tags: ['x'] }) : null };
+      };
+      let storage = await LmdbStorage.open({ directory });
+      let table = new LmdbReadModels(storage).table(given);
+      const found = async (): Promise<readonly (string | null)[]> =>
+        (await table.getMany('one', ['thing_2', 'thing_4', 'thing_5', 'thing_7', 'thing_9'])).map((row) => row?.position ?? null);
+      for (const number of [2, 4, 5]) await table.write([written(number, '1')]);
+      await table.write([written(5, '3', false)]);
+      await storage.close();
+      storage = await LmdbStorage.open({ directory });
+      table = new LmdbReadModels(storage).table(given);
+      // Of the deleted row, which is the last of its kind, nothing is left but when that was.
+      for (const [number, position] of [
+        [2, '2'],
+        [4, '0'],
+        [5, '2'],
+        [9, '4'],
+        [7, '5'],
+      ] as const)
+        await table.write([written(number, position)]);
+      expect(await found()).toEqual(['2', '1', null, '5', '4']);
+      await table.settle();
+      await storage.log.flushed();
+      await table.write([written(7, '4'), written(9, '3')]);
+      expect(await found()).toEqual(['2', '1', null, '5', '4']);
+      expect([...(await table.presentAmong('one', ['thing_5', 'thing_7', 'thing_8', 'thing_9', 'thing_99']))]).toEqual(['thing_7', 'thing_9']);
+      await storage.close();
+    },
+  );
+
   it('that are read by indexes alone have no page of all rows', async () => {
     const storage = await LmdbStorage.open({ directory: await newDirectory() });
     const table = new LmdbReadModels(storage).table(byIndexes);

@@ -4,6 +4,7 @@ import { Arena } from '#libs/platform/src/storage/arena';
 import type { LmdbEnvironment, Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { bytesAsText, byteText, byteTextKeys, NUMBER_BYTES, readNumber, textOfBytes, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { LastIds } from './last-ids.ts';
 import { Postings, type Window } from './lmdb-postings.ts';
 import { ALL_ROWS, Memtable, type MemoryRow, type StoredLists } from './memtable.ts';
 import {
@@ -186,6 +187,8 @@ interface Shard {
   readonly prefix: string;
   /** No list in LMDB holds a rank behind this one. */
   highest: string;
+  /** As bytes: of rows and tombstones, in the trees and in memory. */
+  readonly lastIds: LastIds;
   active: Memtable;
   /** On its way into the lists. */
   compacting: Memtable | null;
@@ -469,6 +472,7 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private put(shard: Shard, row: MemoryRow): void {
+    shard.lastIds.add(byteText(row.id));
     if (row.text === null) this.hasTombstones = true;
     if (this.hasLists) {
       if (!shard.active.rows.has(row.id)) this.rowsInMemory++;
@@ -488,7 +492,9 @@ export class LmdbTable<Row> extends Table<Row> {
       const { isPurged, position, rank, lists } = compacting;
       return { position: isPurged ? null : position, rank, stored: { lists, rank, isSure: true } };
     }
-    const key = shard.prefix + byteText(id);
+    const bytes = byteText(id);
+    if (shard.lastIds.isNew(bytes)) return { position: null, rank: null, stored: NOWHERE };
+    const key = shard.prefix + bytes;
     const stored = this.trees.rows.get(key);
     if (stored) {
       const { position, text } = stored;
@@ -503,6 +509,7 @@ export class LmdbTable<Row> extends Table<Row> {
     const rank = byteText(id);
     const memory = this.inMemory(shard, id);
     if (memory) return { position: memory.isPurged ? null : memory.position, rank, stored: NOWHERE };
+    if (shard.lastIds.isNew(rank)) return { position: null, rank, stored: NOWHERE };
     const key = shard.prefix + rank;
     const stored = this.trees.rows.get(key) ?? this.tombstone(key);
     return { position: stored?.position ?? null, rank, stored: NOWHERE };
@@ -522,13 +529,16 @@ export class LmdbTable<Row> extends Table<Row> {
     this.rowsRead++;
     const memory = this.inMemory(shard, id);
     if (memory) return storedRow(memory);
-    const row = this.trees.rows.get(shard.prefix + byteText(id));
+    const bytes = byteText(id);
+    const row = shard.lastIds.isNew(bytes) ? undefined : this.trees.rows.get(shard.prefix + bytes);
     return row ? { id, ...row } : null;
   }
 
   private isThere(shard: Shard, id: string): boolean {
     const memory = this.inMemory(shard, id);
-    return memory ? memory.text !== null : this.trees.rows.doesExist(shard.prefix + byteText(id));
+    if (memory) return memory.text !== null;
+    const bytes = byteText(id);
+    return !shard.lastIds.isNew(bytes) && this.trees.rows.doesExist(shard.prefix + bytes);
   }
 
   private rankOfCursor(shard: Shard, id: string): string | null {
@@ -611,6 +621,7 @@ export class LmdbTable<Row> extends Table<Row> {
     const shard: Shard = {
       prefix,
       highest: this.highestRank(prefix),
+      lastIds: new LastIds((kind) => this.lastStored(prefix, kind)),
       active: new Memtable(),
       compacting: null,
       unsaved: new Map(),
@@ -650,6 +661,15 @@ export class LmdbTable<Row> extends Table<Row> {
     if (this.definition.sortKey) return this.postings.last(prefix + ALL_ROWS + '\0');
     for (const key of this.trees.rows.getKeys({ start: prefix + HIGHEST_RANK, end: prefix, reverse: true, limit: 1 })) return key.slice(ENVIRONMENT_BYTES);
     return '';
+  }
+
+  /** The last id, of rows and tombstones, that begins so. */
+  private lastStored(prefix: string, kind: string): string {
+    let last = '';
+    for (const tree of [this.trees.rows, this.trees.tombstones])
+      for (const key of tree.getKeys({ start: prefix + kind + HIGHEST_RANK, end: prefix + kind, reverse: true, limit: 1 }))
+        last = higher(last, key.slice(ENVIRONMENT_BYTES));
+    return last;
   }
 
   /** The place of a row in its order: its sort key, then its id; without a sort key the id. */
