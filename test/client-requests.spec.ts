@@ -118,6 +118,17 @@ describe('the client for PHP', () => {
     expect(await sent('php', 'POST /user_management/authenticate', refresh)).toEqual({ status: 200, body: { ...SIGNED_IN, ...sealed } });
   });
 
+  it('asks for a code, and signs in by the attempt that it is told of', async () => {
+    await person('php@attempt.test');
+    const browser = '"ip_address":"192.0.2.1","user_agent":"Mozilla/5.0","invitation_token":null,"signals_id":null,"radar_auth_attempt_id":null';
+    const asked = await sent('php', 'POST /user_management/magic_auth', `{"email":"php@attempt.test",${browser}}`);
+    expect(asked).toMatchObject({ status: 201, body: { object: 'magic_auth', radar_auth_attempt_id: expect.stringMatching(/^radar_att_/) } });
+    const { code, radar_auth_attempt_id } = asked.body;
+    const given = { grant_type: 'urn:workos:oauth:grant-type:magic-auth:code', client_id: clientId, client_secret: suite.key, email: 'php@attempt.test' };
+    const signed = await sent('php', 'POST /user_management/authenticate', JSON.stringify({ ...given, code, radar_auth_attempt_id, device_id: null }));
+    expect(signed).toEqual({ status: 200, body: { ...SIGNED_IN, authentication_method: 'MagicAuth' } });
+  });
+
   it('deletes what hangs under a resource', async () => {
     const workspace = await acme.workspace();
     await acme.project(undefined, workspace);
