@@ -51,6 +51,12 @@ export const parts = {
     paths: ['apps/gateway', 'apps/identity', 'libs', 'test/sign-in-model.spec.ts', 'test/sign-in', 'test/chance.ts'],
     steps: (numberOf) => [[0, 1].map((half) => signIns(150, numberOf(`sign-ins ${half}`)))],
   },
+  'planted-bugs': {
+    what: 'ten bugs of sign-in, planted one at a time, each of which the stories of its model have to find',
+    introduced: '2026-11-23',
+    paths: ['apps/identity', 'libs', '.ci/mutations.mjs', 'test/sign-in-model.spec.ts', 'test/sign-in', 'test/chance.ts'],
+    steps: () => [{ task: ['mutations', '--planted'], counts: printed }],
+  },
   'scim-histories': {
     what: '1,000 random histories of directories by SCIM and by full listings, held to a model of people, groups, memberships, checks and events',
     introduced: '2026-11-23',

@@ -1,8 +1,11 @@
 import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { CreateEnvironment, CreateEnvironmentKey, FindEnvironmentKey } from '#libs/contracts/src/environments/operations';
 import { environmentVariables } from '#libs/platform/src/config/environment';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import { systemContext } from '#libs/platform/src/system-context';
+import { ROOT } from '#libs/testing/src/process';
 import { ProductInProcess } from '#libs/testing/src/running-product';
 import { failedSeeds, seedOf } from '#libs/testing/src/seed';
 import { SettableClock } from '#libs/testing/src/settable-clock';
@@ -10,7 +13,7 @@ import { Chance } from './chance.ts';
 import { shortest } from './sign-in/shortest.ts';
 import { newTally, Story, type Application, type GrantName, type Step, type Tally } from './sign-in/story.ts';
 
-const { SIGN_INS, SIGN_INS_SEED } = environmentVariables();
+const { SIGN_INS, SIGN_INS_SEED, SIGN_INS_RETELLINGS } = environmentVariables();
 /** `SIGN_INS=50 npm test test/sign-in-model.spec.ts`; with `SIGN_INS_SEED`, those from that one on. A seed does the same alone as beside others. */
 const FIRST_SEED = Number(SIGN_INS_SEED ?? seedOf('sign-ins'));
 const SEEDS = [...Array.from({ length: Number(SIGN_INS ?? 8) }, (_none, index) => FIRST_SEED + index), ...failedSeeds('sign-ins')];
@@ -19,7 +22,7 @@ const STEPS = 200;
 /** So often at least each grant lets in, and does not. */
 const LEAST = 3;
 /** How often a story is told again to find out what of it matters. */
-const RETELLINGS = 150;
+const RETELLINGS = Number(SIGN_INS_RETELLINGS ?? 150);
 
 let product: ProductInProcess;
 let clock: SettableClock;
@@ -37,6 +40,14 @@ async function application(name: string): Promise<Application> {
   const { value: key } = await product.call(Object.assign(new CreateEnvironmentKey(), { environment_name: name, name: 'test', context: context() }));
   const found = await product.call(Object.assign(new FindEnvironmentKey(), { hash: hash('sha256', key, 'hex'), context: context() }));
   return { environment: found.environment_id, client_id: found.client_id, key };
+}
+
+/** `npm run proofs -- planted-bugs`: the stories have to find it. */
+interface Planted {
+  readonly bug: string;
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
 }
 
 interface Failure {
@@ -79,6 +90,11 @@ async function reportOf(seed: number, steps: readonly Step[], failure: Failure):
   const hint = shortestFailure === failure ? ' (never again, told with fewer steps)' : '';
   return `Sign-in story ${seed}: ${error.message}${hint}\n${trail.join('\n')}`;
 }
+
+it.each(JSON.parse(readFileSync(join(ROOT, 'test/sign-in/planted-bugs.json'), 'utf8')) as readonly Planted[])(
+  'the code has one place for the bug that a proof plants: $bug',
+  ({ file, from }) => expect(readFileSync(join(ROOT, file), 'utf8').split(from)).toHaveLength(2),
+);
 
 it(
   `lets in whom the model lets in, and nobody else, in ${COUNT} stories (from seed ${FIRST_SEED})`,

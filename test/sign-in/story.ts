@@ -277,15 +277,17 @@ export class Story {
     });
   }
 
-  private async withSecondFactor(awaiting: Awaiting): Promise<void> {
+  /** `brought`: the factor that it is to be. */
+  private async withSecondFactor(awaiting: Awaiting, brought?: Factor): Promise<void> {
     const { token, pending } = awaiting;
     const { user } = pending.flow;
     const theirs = this.model.factors.filter((factor) => factor.user === user && factor.isThere);
     // Whoever stole a password brings a factor along.
-    if (theirs.length === 0 || this.chance.is(0.1)) return this.enrol(user, () => this.withSecondFactor(awaiting));
+    if (brought === undefined && (theirs.length === 0 || this.chance.is(0.1)))
+      return this.enrol(user, (challenge) => this.bringAlong(awaiting, challenge, theirs.length === 0));
     const strangers = this.model.factors.filter((factor) => factor.user !== user && factor.isThere && factor.user.isThere);
-    const factor = this.pick(strangers.length > 0 && this.chance.is(0.15) ? strangers : theirs)!;
-    const known = this.challenges.filter((challenge) => challenge.factor === factor);
+    const factor = brought ?? this.pick(strangers.length > 0 && this.chance.is(0.15) ? strangers : theirs)!;
+    const known = brought === undefined ? this.challenges.filter((challenge) => challenge.factor === factor) : [];
     const challenge = (this.chance.is(0.6) ? known.at(-1) : this.chance.is(0.3) ? this.pick(known) : null) ?? (await this.challenge(factor));
     if (challenge === null) return;
     await this.tryTo('mfa', (isWrong) => {
@@ -295,6 +297,13 @@ export class Story {
       const body = { code, pending_authentication_token: token, authentication_challenge_id: challenge.id };
       return [body, () => this.model.secondFactor(pending, challenge, step)];
     });
+  }
+
+  /** A factor that came after the first proof, which an application may have had verified beside the sign-in. */
+  private async bringAlong(awaiting: Awaiting, challenge: Challenge, isFirst: boolean): Promise<void> {
+    if (isFirst || this.chance.is(0.3)) return this.withSecondFactor(awaiting);
+    await this.verifyFactor(challenge);
+    this.next = () => this.withSecondFactor(awaiting, challenge.factor);
   }
 
   private async withOrganization(given: Awaiting): Promise<void> {
@@ -408,6 +417,7 @@ export class Story {
     const client = { client_id: (isForeign ? this.foreign : this.own).client_id, client_secret: (isElsewhere ? this.foreign : this.own).key };
     const shown = { grant_type: GRANTS[grant], ...client, ...body };
     const { status, given } = await this.answered(shown);
+    const passwords = this.model.users.map(({ password }) => password);
     const verdict: Verdict = isElsewhere && grant !== 'refresh' ? { outcome: 'refused' } : judge(!isElsewhere);
     const outcome = status === 200 ? 'token' : status === 403 && given['pending_authentication_token'] !== undefined ? 'asked' : 'refused';
     this.tally[grant][outcome]++;
@@ -417,7 +427,22 @@ export class Story {
       throw new Error(`${grant} was answered ${told as string} instead of ${expected}`);
     if (verdict.outcome === 'token') this.issued(verdict, given, grant === 'refresh');
     if (verdict.outcome === 'asked') await this.wasAsked(verdict, given);
+    const robbed = this.model.users.findIndex(({ password }, place) => password === null && passwords[place] !== null);
+    if (robbed >= 0 && this.chance.is(0.5)) this.next = () => this.withRemovedPassword(this.model.users[robbed]!, passwords[robbed]!);
+    if (outcome !== 'refused' && 'code' in body) this.usedUp(() => this.ask(grant, body, judge));
     return outcome;
+  }
+
+  /** What was set before the address was proven by somebody else. */
+  private async withRemovedPassword({ email }: User, password: string): Promise<void> {
+    await this.ask('password', { email, password }, () => this.model.password(email, password, false, null));
+  }
+
+  /** A client that heard no answer asks again, and sometimes too late. */
+  private usedUp(again: Act): void {
+    const end = this.model.now + REPEATED;
+    this.edge('what was used', end, again);
+    if (this.chance.is(0.05)) this.next = () => this.atTheEnd({ of: 'what was used', at: end, attempt: again });
   }
 
   /** Whoever is told to come again later does. */
@@ -547,7 +572,7 @@ export class Story {
     if (found !== undefined && (await this.done(new RevokeInvitation(), { id: found.id })) !== null) found.isRevoked = true;
   }
 
-  private async enrol(user: User | undefined, then?: Act): Promise<void> {
+  private async enrol(user: User | undefined, then = (challenge: Challenge) => this.verifyFactor(challenge)): Promise<void> {
     if (user === undefined) return this.createUser();
     const made = await this.done(new EnrollUserAuthenticationFactor(), { user_id: user.id, type: 'totp' });
     if (made === null) return;
@@ -556,7 +581,7 @@ export class Story {
     this.model.factors.push(this.born(factor));
     this.secrets.set(factor, secretOfBase32(totp!.secret)!);
     const challenge = this.challenged(made.authentication_challenge.id, factor);
-    this.next = then ?? (() => this.verifyFactor(challenge));
+    this.next = () => then(challenge);
   }
 
   private async challenge(factor: Factor): Promise<Challenge | null> {
