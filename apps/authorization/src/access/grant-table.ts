@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { Role } from './environment-model.ts';
-import { grown } from './id-table.ts';
+import { grown, NO_INT32 } from './id-table.ts';
 
 const FIRST_SLOTS = 32;
 const NONE = -1;
@@ -24,9 +24,9 @@ export function groupSubject(group: number): Subject {
 
 /** A doubly linked list through the grants, one for each number: who is its first, and the neighbours of each. */
 class Lists {
-  private firsts = new Int32Array(0);
-  private nexts = new Int32Array(0);
-  private previous = new Int32Array(0);
+  private firsts = NO_INT32;
+  private nexts = NO_INT32;
+  private previous = NO_INT32;
 
   get bytes(): number {
     return this.firsts.byteLength + this.nexts.byteLength + this.previous.byteLength;
@@ -67,9 +67,9 @@ export class GrantTable {
   /** Live ones. */
   size = 0;
   private used = 0;
-  private subjects = new Int32Array(0);
-  private nodes = new Int32Array(0);
-  private roles = new Int32Array(0);
+  private subjects = NO_INT32;
+  private nodes = NO_INT32;
+  private roles = NO_INT32;
   /** 0: free. Grants of one subject on one node lie behind each other. */
   private slots = new Uint32Array(FIRST_SLOTS);
   private readonly ofNode = new Lists();

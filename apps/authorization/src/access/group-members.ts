@@ -1,4 +1,4 @@
-import { grown } from './id-table.ts';
+import { grown, NO_INT32 } from './id-table.ts';
 
 const NONE = -1;
 
@@ -12,15 +12,15 @@ export class GroupMembers {
   size = 0;
   private used = 0;
   /** Of a pair that was taken out: -1. */
-  private memberships = new Int32Array(0);
-  private groups = new Int32Array(0);
-  private nextOfMembership = new Int32Array(0);
-  private nextOfGroup = new Int32Array(0);
+  private memberships = NO_INT32;
+  private groups = NO_INT32;
+  private nextOfMembership = NO_INT32;
+  private nextOfGroup = NO_INT32;
   // Each one more than it is; 0: none.
-  private firstOfMembership = new Int32Array(0);
-  private firstOfGroup = new Int32Array(0);
-  private live = new Int32Array(0);
-  private gone = new Int32Array(0);
+  private firstOfMembership = NO_INT32;
+  private firstOfGroup = NO_INT32;
+  private live = NO_INT32;
+  private gone = NO_INT32;
   private free = NONE;
 
   get bytes(): number {

@@ -3,6 +3,11 @@ import { compareUlids, hashOfUlid, readUlid, ULID_WORDS, ulidOf } from '#libs/pl
 const FIRST_SIZE = 16;
 const FIRST_SLOTS = 32;
 
+/** What nothing is in yet, for all tables: an array takes 200 bytes when it is empty too, and an organization has some forty. */
+export const NO_INT32 = new Int32Array(0);
+const NO_UINT32 = new Uint32Array(0);
+export const NO_UINT8 = new Uint8Array(0);
+
 /** The ULID that was read last: nothing is allocated where an id is only looked up. */
 const read = new Uint32Array(ULID_WORDS);
 
@@ -30,7 +35,7 @@ export function grown<Numbers extends Int32Array | Uint32Array | Uint8Array>(num
  */
 export class IdTable {
   size = 0;
-  private words = new Uint32Array(0);
+  private words = NO_UINT32;
   /** Numbers, each one more than it is; 0: free. */
   private slots = new Int32Array(FIRST_SLOTS);
 

@@ -1,5 +1,5 @@
 import type { ManagedBy } from '#apps/identity/src/domain/membership.decider';
-import { grown, IdTable } from './id-table.ts';
+import { grown, IdTable, NO_INT32, NO_UINT8 } from './id-table.ts';
 
 const NONE = -1;
 const [PRESENT, INACTIVE, GONE] = [0, 1, 2];
@@ -10,13 +10,13 @@ const [PRESENT, INACTIVE, GONE] = [0, 1, 2];
  */
 export class Managers {
   private readonly people = new IdTable('directory_user');
-  private states = new Uint8Array(0);
+  private states = NO_UINT8;
   /** Numbers of directories, each one more than it is; 0: not known. */
-  private directoryOf = new Int32Array(0);
+  private directoryOf = NO_INT32;
   private readonly directories: string[] = [];
   private readonly endedDirectories = new Set<number>();
   /** The number of the person who manages a membership, one more than it is; 0: nobody. */
-  private managerOf = new Int32Array(0);
+  private managerOf = NO_INT32;
   private readonly successors = new Map<number, Set<number>>();
   private readonly waitsFor = new Map<number, number>();
 

@@ -17,7 +17,7 @@ import type { MembershipRow, StoredSuccessor } from '../views/access.views.ts';
 import { RoleTable, type EnvironmentModel, type Permission, type Role } from './environment-model.ts';
 import { GrantTable, groupSubject, membershipSubject, type Subject } from './grant-table.ts';
 import { GroupMembers } from './group-members.ts';
-import { grown, IdTable } from './id-table.ts';
+import { grown, IdTable, NO_INT32, NO_UINT8 } from './id-table.ts';
 import { Managers } from './managers.ts';
 import { MappedRoles, type DirectoryFact } from './mapped-roles.ts';
 import { MembershipOrder } from './membership-order.ts';
@@ -84,15 +84,15 @@ export class OrganizationIndex {
   private readonly memberships = new IdTable('om');
   /** Of the numbers of memberships, by id. */
   readonly order = new MembershipOrder(this.memberships);
-  private states = new Uint8Array(0);
+  private states = NO_UINT8;
   private gone = 0;
   /** The number of the organization role, NONE or SEVERAL. */
-  private roleOf = new Int32Array(0);
+  private roleOf = NO_INT32;
   private readonly severalRoles = new Map<number, readonly number[]>();
   private readonly users = new IdTable('user');
-  private userOf = new Int32Array(0);
+  private userOf = NO_INT32;
   /** The latest membership of each user. */
-  private membershipOf = new Int32Array(0);
+  private membershipOf = NO_INT32;
   private readonly groups = new IdTable('group');
   private readonly endedGroups = new Set<number>();
   readonly members = new GroupMembers();
