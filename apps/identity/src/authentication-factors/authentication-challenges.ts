@@ -76,7 +76,9 @@ export class AuthenticationChallenges {
       ...{ id: challengeIdOf(commandId), factor_id },
       ...{ created_at: at, updated_at: at, expires_at, verified: null },
     };
-    return (await this.entries.putIfAbsent(keyOf(environment, challenge.id), challenge, now + DAY_MS)).entry.value;
+    const { entry } = await this.entries.putIfAbsent(keyOf(environment, challenge.id), challenge, now + DAY_MS);
+    await this.store.durable();
+    return entry.value;
   }
 
   /** Of a factor whose code is delivered. */

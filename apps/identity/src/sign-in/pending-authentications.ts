@@ -44,7 +44,7 @@ export class PendingAuthentications {
     private readonly secrets: ShownSecrets,
     private readonly naming: Naming,
     private readonly clock: Clock,
-    store: ShortLived,
+    private readonly store: ShortLived,
   ) {
     this.entries = new ShortLivedValues(store, COLLECTION);
   }
@@ -85,6 +85,11 @@ export class PendingAuthentications {
       const entry = await this.entries.get(key);
       if (entry === null || (await this.entries.replace(key, entry, { ...entry.value, ...changed }))) return;
     }
+  }
+
+  /** Resolves when what was written is on disk. */
+  durable(): Promise<void> {
+    return this.store.durable();
   }
 
   /** Whoever reads the store learns no token. */

@@ -121,6 +121,8 @@ export class SignIn {
     const proof: NewProof = before === null ? { ...about, factor_ids: factors.map(({ id }) => id) } : about;
     const after = factor === null ? before : (await this.repository.transact(sessionDecider, context, sessionId, proveFactor(factor, proof, null))).state;
     if ((await this.beginnings.outdatedBy(context, user.id, after)) !== null) throw invalidCredentials();
+    // What was recorded is behind the token; where nothing was, the token itself is waited for.
+    if (factor === null) await this.pending.durable();
     throw await this.continuations.at(context, gate, { user, token, factors });
   }
 }
