@@ -4,6 +4,7 @@ import { PlatformSettings } from '#libs/platform/src/config/settings';
 import { endWith, endWithSentence } from '#libs/platform/src/ending';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { AppProcess, ProcessOptions } from './app-process.ts';
+import { leaveThreadsTheirLimits } from './thread-heaps.ts';
 
 interface Started {
   readonly process: AppProcess;
@@ -13,6 +14,7 @@ interface Started {
 
 /** Everything between an app and the machine: settings, log lines, signals, and an end that says why. */
 export async function runProgram(start: (options: ProcessOptions) => Promise<Started>): Promise<void> {
+  leaveThreadsTheirLimits();
   try {
     const variables = environmentVariables();
     // What is wrong in them is told with all the rest, by the start.
