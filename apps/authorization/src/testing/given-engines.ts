@@ -3,7 +3,17 @@ import { EventStore, START, type Appended, type NewEvent, type Position, type Re
 import { ReadYourWrites } from '#libs/event-sourcing/src/views/read-your-writes';
 import { tableOf, type View } from '#libs/event-sourcing/src/views/view';
 import { ViewFold } from '#libs/event-sourcing/src/views/view-fold';
-import { ReadModels, Table, type PageRequest, type RowPage, type StoredRow, type TableDefinition, type Write } from '#libs/read-models/src/read-models';
+import {
+  type LogPlace,
+  placeOf as placeInLog,
+  ReadModels,
+  Table,
+  type PageRequest,
+  type RowPage,
+  type StoredRow,
+  type TableDefinition,
+  type Write,
+} from '#libs/read-models/src/read-models';
 import {
   absentPeopleView,
   endedDirectoriesView,
@@ -198,7 +208,7 @@ class GivenTable<Row> extends Table<Row> {
     return { rows: rows.slice(0, most), hasBefore: after !== '', hasAfter: rows.length > most };
   }
 
-  async write(writes: readonly Write[], checkpoint?: string): Promise<void> {
+  async write(writes: readonly Write[], checkpoint?: string | LogPlace): Promise<void> {
     for (const { environment, id, position, revision, text } of writes) {
       await this.given.meanwhile('write', this.definition.name);
       const all = this.rows.get(environment) ?? [];
@@ -213,7 +223,8 @@ class GivenTable<Row> extends Table<Row> {
         keys: Object.fromEntries(keys),
       });
     }
-    if (checkpoint !== undefined && checkpoint > this.filledTo) this.filledTo = checkpoint;
+    const position = checkpoint === undefined ? '' : placeInLog(checkpoint).position;
+    if (position > this.filledTo) this.filledTo = position;
   }
 
   /** No row here is of a person. */

@@ -39,6 +39,13 @@ interface Told {
   readonly news: News[];
 }
 
+interface Untold extends Told {
+  /** What of it they do not know yet. */
+  readonly rest: readonly News[];
+  /** Whether each of it is of a group of its own. */
+  readonly isOnceOfEach: boolean;
+}
+
 /**
  * Tells of each person who joined a group or left it, in the person's own stream: so nothing is told of anybody after their end. Asked again, it finds what was told. Who joined
  * while they were deleted is taken out. Of several changes each person is told at once: providers write one group after the other, and the same people are in many.
@@ -92,25 +99,32 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
         }
     }
     const gone = new Map<string, { readonly environment: string; readonly groupId: string; readonly userIds: Set<string> }>();
-    await inTurns([...people.values()], PEOPLE_AT_ONCE, async ({ environment, userId, news }) => {
-      if (await this.tellOne(environment, userId, news)) return;
+    // Looked for before anybody is told, so that a look puts nobody behind those who come after them.
+    const left = await inTurns([...people.values()], PEOPLE_AT_ONCE, (told) => this.untold(told));
+    await inTurns(left, PEOPLE_AT_ONCE, async (told) => {
+      if (await this.tellOne(told)) return;
+      const { environment, userId, news } = told;
       for (const { group, isMember } of news) {
         if (!isMember) continue;
         const key = `${environment} ${group.id}`;
-        const left = gone.get(key) ?? { environment, groupId: group.id, userIds: new Set() };
-        gone.set(key, left);
-        left.userIds.add(userId);
+        const absent = gone.get(key) ?? { environment, groupId: group.id, userIds: new Set() };
+        gone.set(key, absent);
+        absent.userIds.add(userId);
       }
     });
     for (const { environment, groupId, userIds } of gone.values()) await this.cleaning.drop(environment, groupId, [...userIds]);
   }
 
-  /** False where that person is gone. */
-  private async tellOne(environment: string, userId: string, news: Told['news']): Promise<boolean> {
-    // Whoever is as they were before is told again by no state: it is looked for what was told.
+  /** Without what was told before this was broken off. Whoever is as they were before is told again by no state: it is looked for what was told. */
+  private async untold(told: Told): Promise<Untold> {
+    const { environment, userId, news } = told;
     const isOnceOfEach = new Set(news.map(({ group }) => group.id)).size === news.length;
-    const left = isOnceOfEach ? news : news.slice(await this.toldOf(environment, userId, news));
-    for (const some of slicesOf(left, MOST_OF_PERSON)) {
+    return { ...told, rest: isOnceOfEach ? news : news.slice(await this.toldOf(environment, userId, news)), isOnceOfEach };
+  }
+
+  /** False where that person is gone. */
+  private async tellOne({ environment, userId, rest, isOnceOfEach }: Untold): Promise<boolean> {
+    for (const some of slicesOf(rest, MOST_OF_PERSON)) {
       const own = systemContext(environment, this.clock.now());
       const context = isOnceOfEach ? own : { ...own, commandId: commandOf(userId, some.at(-1)!) };
       const { state } = await this.repository.transact(directoryUserDecider, context, userId, tellOfGroups(some));
