@@ -632,23 +632,39 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
   });
 
   describe('find the log restored to an earlier state', () => {
-    it('and are halted, and say so, until one command repairs all of it', async () => {
+    /** Of the log as it is now. */
+    async function copyOfLog(): Promise<string> {
       const copy = join(directory, 'copy');
-      for (let amount = 0; amount < 10; amount++) await count(1);
       await cluster.close();
       await cp(join(directory, 'log'), copy, { recursive: true });
       cluster = await Cluster.open(directory, openRows);
-      const early = await start({ announces: true });
-      for (let amount = 0; amount < 10; amount++) await count(2);
-      const head = await cluster.events.head();
-      const table = (name: string) => cluster.readModels.table<never>({ name, indexes: [], rebuildable: false });
-      await until(async () => (await table('forwarder-identity').checkpoint()) === head && (await table('reaction-count').checkpoint()) === head);
-      await early.projector.caughtUpWith(head);
-      await stopAll();
+      return copy;
+    }
+
+    async function putBack(copy: string): Promise<void> {
       await cluster.close();
       await rm(join(directory, 'log'), { recursive: true });
       await cp(copy, join(directory, 'log'), { recursive: true });
       cluster = await Cluster.open(directory, openRows);
+    }
+
+    /** Answers the end of the log, once all that follows it has come there. */
+    async function endReached({ projector }: Replica): Promise<Position> {
+      const head = await cluster.events.head();
+      const table = (name: string) => cluster.readModels.table<never>({ name, indexes: [], rebuildable: false });
+      await until(async () => (await table('forwarder-identity').checkpoint()) === head && (await table('reaction-count').checkpoint()) === head);
+      await projector.caughtUpWith(head);
+      return head;
+    }
+
+    it('and are halted, and say so, until one command repairs all of it', async () => {
+      for (let amount = 0; amount < 10; amount++) await count(1);
+      const copy = await copyOfLog();
+      const early = await start({ announces: true });
+      for (let amount = 0; amount < 10; amount++) await count(2);
+      const head = await endReached(early);
+      await stopAll();
+      await putBack(copy);
       versions.set('a', 10);
 
       const [first, second] = [await start({ announces: true }), await start({ announces: true })];
@@ -674,27 +690,18 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
     });
 
     it('and are halted where it has grown past what they know while nobody looked, and has another record there', async () => {
-      const copy = join(directory, 'copy');
       for (let amount = 0; amount < 5; amount++) await count(1);
-      await cluster.close();
-      await cp(join(directory, 'log'), copy, { recursive: true });
-      cluster = await Cluster.open(directory, openRows);
+      const copy = await copyOfLog();
       const early = await start({ announces: true });
       for (let amount = 0; amount < 5; amount++) await count(2);
-      const head = await cluster.events.head();
-      const table = (name: string) => cluster.readModels.table<never>({ name, indexes: [], rebuildable: false });
-      await until(async () => (await table('forwarder-identity').checkpoint()) === head && (await table('reaction-count').checkpoint()) === head);
-      await early.projector.caughtUpWith(head);
+      const head = await endReached(early);
       await stopAll();
       // Without a change, they go on where they were.
       const same = await start({ announces: true });
       expect([await times(same, 1), await times(same, 2)]).toEqual([{ times: 5 }, { times: 5 }]);
       expect((await same.followers.status()).map(({ isAhead }) => isAhead)).toEqual([false, false]);
       await stopAll();
-      await cluster.close();
-      await rm(join(directory, 'log'), { recursive: true });
-      await cp(copy, join(directory, 'log'), { recursive: true });
-      cluster = await Cluster.open(directory, openRows);
+      await putBack(copy);
       versions.set('a', 5);
       for (let amount = 0; amount < 10; amount++) await count(3);
       expect((await cluster.events.head()) > head).toBe(true);
@@ -719,10 +726,7 @@ export function replicasContract(openRows: OpenRows, { isShared }: { readonly is
     it('and are halted, asking no more, also where it has grown past what they know and does not have their position', async () => {
       const early = await start({ announces: true });
       for (let amount = 0; amount < 10; amount++) await count(1);
-      const head = await cluster.events.head();
-      const table = (name: string) => cluster.readModels.table<never>({ name, indexes: [], rebuildable: false });
-      await until(async () => (await table('forwarder-identity').checkpoint()) === head && (await table('reaction-count').checkpoint()) === head);
-      await early.projector.caughtUpWith(head);
+      const head = await endReached(early);
       await stopAll();
       cluster.foreign.add(head);
       for (let amount = 0; amount < 10; amount++) await count(2);
