@@ -46,6 +46,7 @@ import { RoleDirectory } from '../readers/role-directory.ts';
 import { invitationsView } from '../views/invitations.view.ts';
 import { membershipsView } from '../views/memberships.view.ts';
 import { usersView } from '../views/users.view.ts';
+import { JointWait } from './joint-wait.ts';
 
 /** Others may change the same person's user and membership meanwhile. */
 const MOST_TRIES = 10;
@@ -96,6 +97,8 @@ export class DirectoryFollowing {
   private readonly invitations: Table<StoredInvitation>;
   /** The last turn of each person. */
   private readonly turns = new Map<string, Promise<unknown>>();
+  private readonly beforeLooks: JointWait;
+  private readonly behindLinks: JointWait;
 
   constructor(
     private readonly repository: Repository,
@@ -111,6 +114,12 @@ export class DirectoryFollowing {
     this.memberships = readModels.table(tableOf(membershipsView));
     this.users = readModels.table(tableOf(usersView));
     this.invitations = readModels.table(tableOf(invitationsView));
+    const untilHead = (): Promise<void> => standings.headReached(clock.now() + LOOK_TIMEOUT_MS);
+    this.behindLinks = new JointWait(untilHead);
+    this.beforeLooks = new JointWait(async () => {
+      await untilHead();
+      await views.waitForHead(clock.now() + LOOK_TIMEOUT_MS, this.memberships.definition.name);
+    });
   }
 
   /** One after the other for each person, whatever asks. `directoryId`: the person's, where it is known. @throws DomainError `service_unavailable` */
@@ -130,7 +139,7 @@ export class DirectoryFollowing {
   private async settle(environment: string, id: string, cause: Cause, directoryId: string | null): Promise<readonly string[]> {
     const others = new Set<string>();
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      await this.headReached();
+      await this.beforeLooks.over();
       if (directoryId !== null && (await this.isLeftAlone(environment, id, directoryId))) return [...others];
       const [person, state] = await Promise.all([this.standings.person(environment, id), this.repository.load(directoryLinkDecider, environment, id)]);
       const directory = person && (await this.standings.directory(environment, person.directory_id));
@@ -173,7 +182,7 @@ export class DirectoryFollowing {
    */
   private async isAsBefore(about: Case, outcome: Outcome | null): Promise<boolean> {
     const { environment, person, directory, email } = about;
-    await this.standings.headReached(this.clock.now() + LOOK_TIMEOUT_MS);
+    await this.behindLinks.over();
     const now = await this.standings.directory(environment, person.directory_id);
     if (now === null || now.end !== directory.end || JSON.stringify(now.policy) !== JSON.stringify(directory.policy)) return false;
     if (outcome === null) return true;
@@ -187,13 +196,6 @@ export class DirectoryFollowing {
     if (membership?.object !== 'organization_membership' || membership.id !== membership_id || membership.managed_by === null) return false;
     const found = { link_state: link_state === 'deactivated_by_hand' ? ('linked' as const) : link_state, waits_for_user_id };
     return this.linked(about, membership, found).link_state === link_state;
-  }
-
-  /** Resolves once everything that a look goes by is known here that was recorded before the call. */
-  private async headReached(): Promise<void> {
-    const deadline = this.clock.now() + LOOK_TIMEOUT_MS;
-    await this.standings.headReached(deadline);
-    await this.views.waitForHead(deadline, this.memberships.definition.name);
   }
 
   /** Whether nothing follows a person, and nothing is theirs that a directory made: most often that is known without a look at what the directory says of them. */
