@@ -6,7 +6,7 @@ import { bytesAsText, byteText, byteTextKeys, NUMBER_BYTES, readNumber, textOfBy
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LastIds } from './last-ids.ts';
 import { Postings, type Window } from './lmdb-postings.ts';
-import { ALL_ROWS, Memtable, type MemoryRow, type StoredLists } from './memtable.ts';
+import { ALL_ROWS, BETWEEN_LISTS, listsIn, Memtable, type MemoryRow, type StoredLists } from './memtable.ts';
 import {
   type DumpedRow,
   Fenced,
@@ -40,12 +40,11 @@ const LONGEST_VALUE = 500;
 const DUMP_SLICE = 500;
 /** Lists whose ranks are held at a time while a page of many is put together. */
 const MERGED_LISTS = 200;
-const NOWHERE: StoredLists = { lists: [], rank: '', isSure: true };
+const NOWHERE: StoredLists = { lists: '', rank: '', isSure: true };
 /** UTF-8 has none of these bytes. */
 const HIGHEST_RANK = '\xff';
 const BETWEEN_ROWS = '\xfe';
 const BETWEEN_FIELDS = '\xfd';
-const BETWEEN_LISTS = '\xfc';
 
 /**
  * Tables in LMDB, behind a table in memory that takes the writes.
@@ -325,7 +324,7 @@ export class LmdbTable<Row> extends Table<Row> {
     const shard = this.shard(environment);
     for (const id of ids) {
       const { stored, position } = this.before(shard, id);
-      if (position !== null) this.put(shard, { id, rank: stored.rank, text: null, isPurged: true, position: '', revision: 0, lists: [], stored });
+      if (position !== null) this.put(shard, { id, rank: stored.rank, text: null, isPurged: true, position: '', revision: 0, lists: '', stored });
     }
     await this.changed();
   }
@@ -463,7 +462,7 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private set(shard: Shard, { id, position, revision, text, row }: Write, { rank, stored }: ReturnType<LmdbTable<Row>['before']>): void {
-    if (text === null) this.put(shard, { id, rank: rank ?? byteText(id), text, isPurged: false, position, revision, lists: [], stored });
+    if (text === null) this.put(shard, { id, rank: rank ?? byteText(id), text, isPurged: false, position, revision, lists: '', stored });
     else if (!this.hasLists) this.put(shard, { id, rank: byteText(id), text, isPurged: false, position, revision, lists: NOWHERE.lists, stored });
     else {
       const parsed = (row ?? JSON.parse(text)) as Row;
@@ -646,7 +645,7 @@ export class LmdbTable<Row> extends Table<Row> {
         // Lists that were reached before the crash hold ranks that the rows do not tell of.
         if (rank > shard.highest) shard.highest = rank;
         const known = shard.active.rows.get(id);
-        const everywhere = [...new Set([...lists, ...stored, ...(known ? known.stored.lists : [])])];
+        const everywhere = textOfLists(new Set([lists, stored, known?.stored.lists ?? ''].flatMap(listsIn)));
         const row = this.trees.rows.get(shard.prefix + byteText(id));
         const tombstone = row ? null : this.tombstone(shard.prefix + byteText(id));
         const { text = null, position = tombstone?.position ?? '', revision = 0 } = row ?? {};
@@ -683,10 +682,10 @@ export class LmdbTable<Row> extends Table<Row> {
     return key + (this.definition.sortKey ? '\x01' : '\0');
   }
 
-  private listsOf(row: Row): readonly string[] {
+  private listsOf(row: Row): string {
     const lists = new Set<string>(this.definition.sortKey && !this.definition.isReadByIndexes ? [ALL_ROWS] : []);
     for (const { name, keys } of this.definition.indexes) for (const key of keys(row)) lists.add(this.listOf(name, key));
-    return [...lists];
+    return textOfLists(lists);
   }
 
   private listsFor({ index, values }: NonNullable<PageRequest['where']>): readonly string[] {
@@ -743,18 +742,19 @@ function decode(bytes: Buffer): RowBody {
 /** Rows that a crash may have kept from their lists: id, rank, the lists they belong to, the lists that they may still be in. */
 function runOf(rows: readonly MemoryRow[]): string {
   return rows
-    .map(({ id, rank, lists, stored }) => [byteText(id), rank, lists.join(BETWEEN_LISTS), stored.lists.join(BETWEEN_LISTS)].join(BETWEEN_FIELDS))
+    .map(({ id, rank, lists, stored }) => [byteText(id), rank, lists, stored.lists].join(BETWEEN_FIELDS))
     .join(BETWEEN_ROWS);
 }
 
-function rowsOfRun(
-  run: string,
-): readonly { readonly id: string; readonly rank: string; readonly lists: readonly string[]; readonly stored: readonly string[] }[] {
-  const split = (lists: string): readonly string[] => (lists === '' ? [] : lists.split(BETWEEN_LISTS));
+function rowsOfRun(run: string): readonly { readonly id: string; readonly rank: string; readonly lists: string; readonly stored: string }[] {
   return run.split(BETWEEN_ROWS).map((row) => {
     const [id, rank, lists, stored] = row.split(BETWEEN_FIELDS) as [string, string, string, string];
-    return { id: textOfBytes(id), rank, lists: split(lists), stored: split(stored) };
+    return { id: textOfBytes(id), rank, lists, stored };
   });
+}
+
+function textOfLists(lists: ReadonlySet<string>): string {
+  return [...lists].join(BETWEEN_LISTS);
 }
 
 interface ListChange {
@@ -772,9 +772,10 @@ class ListChanges {
   /** By the first two characters of their names, so that no sorting takes long. */
   private readonly groups: (Map<string, string | ManyChanges> | undefined)[] = [];
 
-  collect({ rank, lists, stored }: MemoryRow): void {
-    for (const list of lists) if (!stored.isSure || !stored.lists.includes(list)) this.add(list, rank);
-    for (const list of stored.lists) if (!lists.includes(list)) this.both(list).removes.push(stored.rank);
+  collect({ rank, lists: inLists, stored }: MemoryRow): void {
+    const [lists, before] = [listsIn(inLists), listsIn(stored.lists)];
+    for (const list of lists) if (!stored.isSure || !before.includes(list)) this.add(list, rank);
+    for (const list of before) if (!lists.includes(list)) this.both(list).removes.push(stored.rank);
   }
 
   /** By and by in the order of the tree, so that a page is touched in one slice only. */

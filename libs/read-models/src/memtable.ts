@@ -10,14 +10,15 @@ export interface MemoryRow {
   readonly isPurged: boolean;
   readonly position: string;
   readonly revision: number;
-  /** The lists that hold the row, named by index and value. */
-  readonly lists: readonly string[];
+  /** The lists that hold the row, named by index and value, as `listsIn` reads them: a text for each of a dozen would outlive several collections of garbage. */
+  readonly lists: string;
   readonly stored: StoredLists;
 }
 
 /** The lists in LMDB that hold a row before it is brought into its own. */
 export interface StoredLists {
-  readonly lists: readonly string[];
+  /** As those of a row. */
+  readonly lists: string;
   readonly rank: string;
   /** False after a crash: it may be in some of them only, and in some that it should be in. */
   readonly isSure: boolean;
@@ -25,6 +26,9 @@ export interface StoredLists {
 
 /** The list of all rows. */
 export const ALL_ROWS = '\0';
+/** UTF-8 has no such byte. */
+export const BETWEEN_LISTS = '\xfc';
+const NONE: readonly string[] = [];
 
 /**
  * Rows that are written and not yet in LMDB. Lists are filled only when somebody reads or stores them; an entry whose row was written again since is passed
@@ -61,7 +65,7 @@ export class Memtable {
   private list(name: string): readonly MemoryRow[] {
     for (const row of this.unlisted) {
       this.enlist(ALL_ROWS, row);
-      for (const list of row.lists) if (list !== ALL_ROWS) this.enlist(list, row);
+      for (const list of listsIn(row.lists)) if (list !== ALL_ROWS) this.enlist(list, row);
     }
     this.unlisted = [];
     const rows = this.lists.get(name) ?? [];
@@ -78,6 +82,11 @@ export class Memtable {
       rows.push(row);
     }
   }
+}
+
+/** The names of lists in such a text. */
+export function listsIn(lists: string): readonly string[] {
+  return lists === '' ? NONE : lists.split(BETWEEN_LISTS);
 }
 
 /** The index of the first row whose rank is not below `rank`. */

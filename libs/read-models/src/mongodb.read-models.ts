@@ -252,6 +252,10 @@ export class MongodbTable<Row> extends Table<Row> {
     return keys.map((_id) => rows.get(_id) ?? null);
   }
 
+  override get mayShowOlder(): boolean {
+    return true;
+  }
+
   override async isAsLateAs(environment: string, id: string, position: string): Promise<boolean> {
     const [held] = await this.shown({ filter: { _id: key(environment, id) }, limit: 1 });
     return held !== undefined && held.row.position >= position;

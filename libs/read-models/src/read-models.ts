@@ -181,6 +181,11 @@ export abstract class Table<Row> {
     return new Set(rows.flatMap((row) => (row === null ? [] : [row.id])));
   }
 
+  /** Whether a row may be shown older than it was seen before, for a while: by a store of several members, of which another has taken over. */
+  get mayShowOlder(): boolean {
+    return false;
+  }
+
   /**
    * Whether what is held of an id, a row or its tombstone, is of this position or a later one. Of a store that never shows an older state, it is.
    */

@@ -94,6 +94,8 @@ export class Projector implements BackgroundComponent {
   readonly stage = 'views';
   readonly name: string;
   private readonly views: readonly ViewRunner[];
+  /** By the names that somebody asked for: writes of one type wait for the same views, thousands of times a second. */
+  private readonly named = new WeakMap<ReadonlySet<string>, readonly ViewRunner[]>();
   private stopping: AbortController | null = null;
   private running: Promise<unknown> = Promise.resolve();
   private resting: NodeJS.Timeout | null = null;
@@ -155,9 +157,12 @@ export class Projector implements BackgroundComponent {
     return this.needs.following.gate.reached(position, Infinity, this.views);
   }
 
-  /** Those of these names, for whoever waits for them; none where nothing is brought along, as while a command of the operator is carried out. */
+  /** Those of these names, which are not to change, for whoever waits for them; none where nothing is brought along, as while a command of the operator is carried out. */
   shown(names: ReadonlySet<string>): readonly Awaited[] {
-    return this.stopping === null ? [] : this.views.filter(({ view }) => names.has(view.name));
+    if (this.stopping === null) return [];
+    let views = this.named.get(names);
+    if (views === undefined) this.named.set(names, (views = this.views.filter(({ view }) => names.has(view.name))));
+    return views;
   }
 
   get all(): readonly Awaited[] {

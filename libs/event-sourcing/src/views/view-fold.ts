@@ -138,7 +138,7 @@ export class ViewFold<Row> {
     const writes = changed.map(([key, row]) => this.writeOf(key, row));
     const upTo = checkpoint ?? undefined;
     await (write === undefined ? this.table.write(writes, upTo, fence) : write(this.table, writes, upTo, fence));
-    for (const [key, { position, isThere }] of rows) if (position !== '') this.known.set(key, { position, isThere });
+    if (this.table.mayShowOlder) for (const [key, { position, isThere }] of rows) if (position !== '') this.known.set(key, { position, isThere });
     if (rows.size > 0) this.remembered = this.unstored;
   }
 
@@ -204,6 +204,7 @@ export class ViewFold<Row> {
     for (let missing = ids; ; await pause(AGAIN_EVERY_MS)) {
       const stored = await this.table.getMany(environment, missing);
       for (const [index, id] of missing.entries()) rows.set(id, stored[index] ?? null);
+      if (!this.table.mayShowOlder) return rows;
       const isOld = await Promise.all(missing.map((id) => this.isOld(environment, id, rows.get(id) ?? null)));
       missing = missing.filter((_id, index) => isOld[index]);
       if (missing.length === 0) return rows;
