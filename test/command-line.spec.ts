@@ -73,7 +73,9 @@ describe('the command line', () => {
       const at = { location: hostname(), user_agent: 'gatehouse command line' };
       expect(told[0]).toMatchObject({ actor: { type: 'command_line', name: 'Ada Lovelace' }, context: at });
       expect(told[1]).toMatchObject({ actor: { type: 'command_line', name: userInfo().username }, context: at });
-      expect(await gatehouse(variables, 'environments', 'create', 'never', '--as', ' ')).toMatchObject({ code: 64 });
+      for (const none of [' ', 'Ada\nGrace', 'Ada\u001b[2J', 'Ada\u2028Grace', 'Ada\u202eGrace', 'a'.repeat(201)])
+        expect([none, await gatehouse(variables, 'environments', 'create', 'never', '--as', none)]).toMatchObject([none, { code: 64 }]);
+      expect((await gatehouse(variables, 'environments', 'list')).stdout).not.toContain('never');
     });
 
     it('has another key sign tokens: a day later, or at once', async () => {

@@ -9,6 +9,8 @@ import { Blobs, requireBlobFolder, requireBlobName, type Blob, type BlobContent,
 const INCOMING = '.incoming';
 /** Bytes of a file that wait for the disk: appends to the log, which others wait for, are flushed behind them. */
 const UNSYNCED = 4 * 1024 * 1024;
+/** Of a file, read at once: each piece waits for a turn of the event loop. */
+const READ_BYTES = 256 * 1024;
 /** Somebody may remove an empty folder just before a blob is put into it. */
 const ATTEMPTS = 5;
 
@@ -108,7 +110,7 @@ export class FilesBlobs extends Blobs {
       await translated(file.sync());
       return bytes;
     } finally {
-      await file.close();
+      await translated(file.close());
     }
   }
 
@@ -157,7 +159,7 @@ async function* readingOf(file: FileHandle, end: number, first: number): AsyncGe
   try {
     if (first >= end) return;
     let at = first;
-    for await (const part of file.createReadStream({ autoClose: false, start: first, end: end - 1 }) as AsyncIterable<Buffer>) {
+    for await (const part of file.createReadStream({ autoClose: false, start: first, end: end - 1, highWaterMark: READ_BYTES }) as AsyncIterable<Buffer>) {
       at += part.byteLength;
       yield part;
     }

@@ -4,22 +4,29 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Blobs, type BlobRange } from '#libs/blobs/src/blobs';
 import { ERRORS, type DeclaredError } from '#libs/contracts/src/errors';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
+import { BoundedMap } from '#libs/platform/src/bounded-map';
 import { Clock } from '#libs/platform/src/clock';
 import { DomainError, notFound, unavailable } from '#libs/platform/src/domain-error';
 import type { HttpFace, WrittenAnswer } from '#libs/platform/src/http-face';
 import { Log } from '#libs/platform/src/log';
 import { Readiness } from '#libs/platform/src/readiness';
-import { auditExportDecider, goneAt, type StoredAuditExport } from '../domain/audit-export.decider.ts';
+import { auditExportDecider, goneAt, type StoredAuditExport, type StoredFile } from '../domain/audit-export.decider.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
 import { DOWNLOADS, ExportAddresses, type GivenAddress } from './export-addresses.ts';
-import { ExportFiles, namedFile, type ExportPart } from './export-files.ts';
+import { ExportFiles, namedFile, wholeOnly, type ExportPart } from './export-files.ts';
 
 const LOOK_UP_MS = 5_000;
+/** What is said of a file, and of no refusal. */
+const OF_FILES = ['Content-Disposition', 'Content-Length', 'Content-Range', 'Accept-Ranges', 'ETag'];
+/** Files of which parts were sent: each was read as a whole before the first of them. */
+const FOUND_WHOLE = 1_000;
 
 /** Where the files of exports are downloaded that no store outside hands out: whoever has the address needs no API key. */
 @Injectable()
 export class DownloadFace implements HttpFace {
   readonly prefix = DOWNLOADS;
+  /** By name, when the file was stored that was found to be what was given. */
+  private readonly foundWhole = new BoundedMap<number>(FOUND_WHOLE);
 
   constructor(
     private readonly addresses: ExportAddresses,
@@ -88,13 +95,16 @@ export class DownloadFace implements HttpFace {
     // What is said of a file is said of one that is there, as it was stored.
     const blobName = this.files.nameOf(environment, { id: made.id, attempt }, part);
     const isRead = method !== 'HEAD';
+    if (range !== null) await this.requireWhole(environment, blobName, stored);
     const content = isRead ? await this.blobs.get(blobName, range ?? undefined) : null;
     const found = isRead ? (content?.blob ?? null) : await this.blobs.stat(blobName);
     if (found === null) throw notFound('File', name);
-    const bytes = content === null ? null : streamOf(content.bytes);
+    const altered = (): DomainError => this.altered(blobName);
+    // Parts say nothing of the whole, and so does what is read twice.
+    const bytes = content === null ? null : streamOf(range === null ? wholeOnly(content.bytes, stored, altered) : content.bytes);
     if (found.bytes !== stored.bytes) {
       bytes?.destroy();
-      throw unavailable('The store of files has another file than it was given.', 60);
+      throw altered();
     }
     reply.code(range === null ? 200 : 206).headers({
       'Content-Type': contentType,
@@ -110,6 +120,21 @@ export class DownloadFace implements HttpFace {
     return reply.send(bytes ?? undefined);
   }
 
+  /** Before parts of a file are sent: once for each file as it is stored. @throws DomainError `service_unavailable` for one that is not what the store was given */
+  private async requireWhole(environment: string, blobName: string, stored: StoredFile): Promise<void> {
+    const found = await this.blobs.stat(blobName);
+    if (found === null || this.foundWhole.get(environment, blobName) === found.storedAt) return;
+    const content = await this.blobs.get(blobName);
+    if (content === null) return;
+    for await (const piece of wholeOnly(content.bytes, stored, () => this.altered(blobName))) void piece;
+    this.foundWhole.set(environment, blobName, content.blob.storedAt);
+  }
+
+  private altered(blobName: string): DomainError {
+    this.log.error('The store of files has another file of an export than it was given.', { blob: blobName });
+    return unavailable('The store of files has another file than it was given.', 60);
+  }
+
   /** @throws DomainError `entity_not_found` for an export that there is not, or whose files are gone */
   private async find(environment: string, id: string): Promise<StoredAuditExport> {
     const made = await this.repository.load(auditExportDecider, environment, id);
@@ -121,6 +146,8 @@ export class DownloadFace implements HttpFace {
 
   private async refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const { status, headers, text } = this.refusalOf(error, request.id);
+    // It may be the file itself that is refused, once its beginning was read.
+    for (const name of OF_FILES) reply.removeHeader(name);
     await reply
       .code(status)
       .headers({ ...headers, 'X-Request-ID': request.id })

@@ -33,21 +33,28 @@ export class ExpiredExports implements OnModuleInit {
   }
 
   /** At most so many of an environment; answers how many. */
-  private async sweep(environment: string, now: number, limit: number): Promise<number> {
+  async sweep(environment: string, now: number, limit: number): Promise<number> {
     let swept = 0;
+    let failure: { readonly error: unknown } | null = null;
     for await (const made of this.each(environment, { index: 'state', values: ['ready'] })) {
       // Those that were asked for later are ready later.
       if (swept === limit || Date.parse(made.created_at) + KEPT_MS > now) break;
       if (goneAt(made)! > now) continue;
-      await this.end(environment, made, now);
-      swept += 1;
+      try {
+        await this.end(environment, made, now);
+        swept += 1;
+      } catch (error) {
+        // Files that cannot be removed keep nobody else's: the next round tries them again.
+        failure ??= { error };
+      }
     }
+    if (failure !== null) throw failure.error;
     return swept;
   }
 
-  /** First the files: once it says that they are gone, nobody looks for them. */
+  /** First the files, also those of attempts that ended with their process: once it says that they are gone, nobody looks for them. Whoever makes it just now removes their own. */
   private async end(environment: string, { id, files }: StoredAuditExport, now: number): Promise<void> {
-    if (files !== null) await this.files.remove(environment, { id, attempt: files.attempt });
+    await this.files.removeOthers(environment, { id, attempt: null });
     const end = files === null ? failExport('organization_deleted') : expireExport();
     const { state } = await this.repository.transact(auditExportDecider, systemContext(environment, now), id, end);
     // It was made meanwhile.

@@ -22,8 +22,11 @@ import { Handover } from './handover.ts';
 
 type TrailRecord = Recorded<AuditTrailEvent>;
 
-/** Records that are read from the log before other work gets its turn: a request of somebody else takes eight turns or so, and waits in each of them. */
-const SLICE = 32;
+/**
+ * Records that are read from the log before other work gets its turn: a request of somebody else takes eight turns or so, and waits in each of them. Where turns are long, since others
+ * have much to do, it is as many as take an eighth of one (a record takes a sixty-fourth of a millisecond): else exports would stand still for as long as that lasts.
+ */
+const SLICE = { least: 32, most: 128, forEachMs: 8 } as const;
 /** Events that the thread is given at once, or a few more. */
 const BATCH = 128;
 /** Batches that are written while the next is read. */
@@ -36,6 +39,12 @@ const LATEST_MS = 366 * 86_400_000;
 /** Events stand in the order of their arrival, by clocks that differ. */
 const CLOCKS_DIFFER_MS = 86_400_000;
 const LOOK_UP_MS = 30_000;
+
+/** What is to be made. */
+interface Asked extends StoredAuditExport {
+  /** What was received before is gone. Milliseconds since the epoch. */
+  readonly keptSince: number;
+}
 
 /** There will be no export, however often it is tried. */
 export class ExportFailed extends Error {
@@ -53,6 +62,9 @@ export class NotStored extends Error {
 
 /** The work was given up: its lease is another's, or the process stops. */
 export class BuildStopped extends Error {}
+
+/** What was made has events that retention has ended meanwhile, since it was shortened. */
+export class RetentionShortened extends Error {}
 
 /** Makes the files of an export. It keeps nothing between two attempts: what one leaves is begun anew by the next. */
 @Injectable()
@@ -74,10 +86,12 @@ export class ExportBuilds implements OnModuleDestroy {
     await (await this.thread)?.end();
   }
 
-  /** Its files are stored when it resolves, and nothing is where it does not. @throws ExportFailed, NotStored, BuildStopped, and DomainError where the log or the keys are away */
+  /** Its files are stored when it resolves, and nothing is where it does not. @throws ExportFailed, NotStored, RetentionShortened, BuildStopped, and DomainError where the log or the keys are away */
   async build(environment: string, made: StoredAuditExport, signal: AbortSignal): Promise<StoredFiles> {
     const attempt = newUlid(this.clock.now());
     const of = { id: made.id, attempt };
+    const owner = { environment, organization: made.organization_id };
+    const begunAt = this.clock.now();
     const [file, proof] = [new Handover(), new Handover()];
     let failure: { readonly error: unknown } | null = null;
     const end = (error: unknown): void => {
@@ -93,8 +107,9 @@ export class ExportBuilds implements OnModuleDestroy {
       });
     try {
       if (signal.aborted) throw new BuildStopped();
+      const keptSince = await this.keptSince(owner, begunAt);
       const [events, storedFile, storedProof] = await Promise.all([
-        this.write({ environment, organization: made.organization_id }, made, { file, proof }).catch((error: unknown) => {
+        this.write(owner, { ...made, keptSince }, { file, proof }).catch((error: unknown) => {
           end(error);
           return 0;
         }),
@@ -102,6 +117,7 @@ export class ExportBuilds implements OnModuleDestroy {
         stored('proof', proof),
       ]);
       if (failure !== null) throw (failure as { readonly error: unknown }).error;
+      if ((await this.keptSince(owner, begunAt)) > keptSince) throw new RetentionShortened();
       return { attempt, events, file: storedFile!, proof: storedProof! };
     } catch (error) {
       // What stays all the same is found among what nobody owns.
@@ -112,8 +128,13 @@ export class ExportBuilds implements OnModuleDestroy {
     }
   }
 
+  /** At the end of the log, as of when it began: what grows old while it is made is in it. */
+  private keptSince(owner: TrailOwner, begunAt: number): Promise<number> {
+    return this.retention.retainedSince(owner, this.clock.now() + LOOK_UP_MS, begunAt);
+  }
+
   /** Answers how many events there are. */
-  private async write(owner: TrailOwner, made: StoredAuditExport, { file, proof }: { readonly file: Handover; readonly proof: Handover }): Promise<number> {
+  private async write(owner: TrailOwner, made: Asked, { file, proof }: { readonly file: Handover; readonly proof: Handover }): Promise<number> {
     const encoder = new TextEncoder();
     const writer = new ProofWriter(made.checkpoint, (await this.trees.tree(owner)).nodes);
     await proof.give(encoder.encode(writer.head()));
@@ -139,7 +160,7 @@ export class ExportBuilds implements OnModuleDestroy {
     return events;
   }
 
-  private async *linesOf(owner: TrailOwner, made: StoredAuditExport, key: TrailKey): AsyncGenerator<Lines> {
+  private async *linesOf(owner: TrailOwner, made: Asked, key: TrailKey): AsyncGenerator<Lines> {
     const thread = await (this.thread ??= import('./export-thread.ts').then(({ ExportThread }) => new ExportThread()));
     const ahead: Promise<Lines | Unreadable>[] = [];
     for await (const batch of this.batches(owner, made, key)) {
@@ -152,18 +173,17 @@ export class ExportBuilds implements OnModuleDestroy {
     for (const written of ahead) yield readable(await written);
   }
 
-  private async *batches(owner: TrailOwner, made: StoredAuditExport, key: TrailKey): AsyncGenerator<SealedBatch> {
+  private async *batches(owner: TrailOwner, made: Asked, key: TrailKey): AsyncGenerator<SealedBatch> {
     const stream = streamName(AUDIT_TRAIL, owner.environment, owner.organization);
     const filter = filterOf(owner, made, key);
     const isSought = filter === null ? () => true : soughtBy(filter, key);
-    const { format, range_start, range_end } = made;
-    const keptSince = await this.retention.retainedSince(owner, this.clock.now() + LOOK_UP_MS);
+    const { format, range_start, range_end, keptSince } = made;
     const batchOf = (records: readonly SealedRecord[], months: ReadonlyMap<Month, Uint8Array>): SealedBatch => {
       return { stream, organization: owner.organization, format, filter, keys: [...months], records };
     };
     let records: SealedRecord[] = [];
     let months = new Map<Month, Uint8Array>();
-    for await (const slice of this.slices(stream, made, keptSince)) {
+    for await (const slice of this.slices(stream, made)) {
       for (const record of slice) {
         const { data, meta } = record;
         if (meta.at < keptSince || data.occurred_at < range_start || data.occurred_at > range_end || !isSought(record)) continue;
@@ -180,12 +200,16 @@ export class ExportBuilds implements OnModuleDestroy {
   }
 
   /** In the order of their arrival, all that can have happened in the range. */
-  private async *slices(stream: string, { size, range_start, range_end }: StoredAuditExport, keptSince: number): AsyncGenerator<readonly TrailRecord[]> {
+  private async *slices(stream: string, { size, range_start, range_end, keptSince }: Asked): AsyncGenerator<readonly TrailRecord[]> {
     const first = await this.firstSince(stream, size, Math.max(keptSince, range_start - EARLIEST_MS) - CLOCKS_DIFFER_MS);
     const last = (await this.firstSince(stream, size, range_end + LATEST_MS + CLOCKS_DIFFER_MS)) - 1;
-    for (let next = first; next <= last; next += SLICE) {
-      yield await this.read(stream, next, Math.min(SLICE, last - next + 1));
+    for (let next = first, count: number = SLICE.least; next <= last;) {
+      const slice = await this.read(stream, next, Math.min(count, last - next + 1));
+      next += slice.length;
+      yield slice;
+      const before = performance.now();
       await nextTurn();
+      count = Math.max(SLICE.least, Math.min(SLICE.most, Math.floor((performance.now() - before) * SLICE.forEachMs)));
     }
   }
 

@@ -77,6 +77,22 @@ class Measure {
   }
 }
 
+/**
+ * Pieces of a file, of which the last is held back until all of them are what was stored: whoever was told how long it is has less than that where they are not.
+ * @throws what `altered` makes
+ */
+export async function* wholeOnly(pieces: AsyncIterable<Uint8Array>, stored: StoredFile, altered: () => Error): AsyncGenerator<Uint8Array> {
+  const measure = new Measure();
+  let last: Uint8Array | null = null;
+  for await (const piece of pieces) {
+    measure.add(piece);
+    if (last !== null) yield last;
+    last = piece;
+  }
+  if (measure.result().hash !== stored.hash) throw altered();
+  if (last !== null) yield last;
+}
+
 async function* measured(pieces: AsyncIterable<Uint8Array>, measure: Measure): AsyncGenerator<Uint8Array> {
   for await (const piece of pieces) {
     measure.add(piece);

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import fastify from 'fastify';
 import { Blobs, type Blob, type BlobContent } from '#libs/blobs/src/blobs';
+import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import type { EventStore, RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { DomainError, unavailable } from '#libs/platform/src/domain-error';
 import { Readiness } from '#libs/platform/src/readiness';
@@ -9,9 +11,11 @@ import type { Engines } from '#libs/runtime/src/engines';
 import { ForwardedClock } from '#libs/testing/src/forwarded-clock';
 import { ENVIRONMENT, givenServices, type GivenServices } from '#libs/testing/src/given-services';
 import { eventually, until } from '#libs/testing/src/until';
-
+import { auditExportDecider } from '../domain/audit-export.decider.ts';
 import { DownloadFace } from './download-face.ts';
+import { ExpiredExports } from './expired-exports.ts';
 import { ExportBuilds } from './export-builds.ts';
+import { wholeOnly } from './export-files.ts';
 
 /** A store of files that does otherwise than it should, as often as it is told. */
 class FaultyBlobs extends Blobs {
@@ -21,6 +25,8 @@ class FaultyBlobs extends Blobs {
   readonly ended = new Set<string>();
   puts = 0;
   gets = 0;
+  /** The beginning of names that cannot be removed. */
+  unremovable: string | null = null;
   /** Whether others than this process can reach it. */
   isOutside = true;
 
@@ -44,7 +50,8 @@ class FaultyBlobs extends Blobs {
     return this.blobs.stat(name);
   }
 
-  override remove(name: string): Promise<void> {
+  override async remove(name: string): Promise<void> {
+    if (this.unremovable !== null && name.startsWith(this.unremovable)) throw unavailable('It stays.');
     return this.blobs.remove(name);
   }
 
@@ -92,6 +99,10 @@ async function* altered(content: AsyncIterable<Uint8Array> | Iterable<Uint8Array
   for await (const piece of content) yield piece.map((byte, at) => (at === 0 ? byte ^ 1 : byte));
 }
 
+async function* pieces(content: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* content;
+}
+
 describe('exports of audit trails whose files are stored badly, or not at all', () => {
   const clock = new ForwardedClock();
   let services: GivenServices;
@@ -101,6 +112,8 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
   /** How often each process has asked for the lease of exports. */
   const renewals = new Map<string, number>();
   let isAltered = false;
+  /** How many records of a trail were asked for at once. */
+  let slices: number[] = [];
   beforeAll(async () => {
     services = await givenServices((embedded) => {
       ({ events } = embedded);
@@ -111,6 +124,7 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
       };
       events.readBackwards = async (stream, ...more) => {
         const records = await readBackwards(stream, ...more);
+        if (stream.startsWith('audit_trail-')) slices.push(more[0]);
         return isAltered && stream.startsWith('audit_trail-') ? records.map(alteredRecord) : records;
       };
       const { shortLived } = embedded;
@@ -127,13 +141,17 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
     blobs.faults = [];
     blobs.held.clear();
     blobs.isOutside = true;
+    blobs.unremovable = null;
     isAltered = false;
   });
 
+  const record = async (organization_id: string, action = 'a'): Promise<void> => {
+    const event = { action, occurred_at: new Date(clock.now()).toISOString(), actor: { id: 'a', type: 'u' }, targets: [], context: { location: '' } };
+    await services.ask('CreateAuditLogEvent', { organization_id, event });
+  };
   const organization = async (): Promise<string> => {
     const { id } = await services.ask('CreateOrganization', { name: 'Acme' });
-    const event = { action: 'a', occurred_at: new Date(clock.now()).toISOString(), actor: { id: 'a', type: 'u' }, targets: [], context: { location: '' } };
-    await services.ask('CreateAuditLogEvent', { organization_id: id, event });
+    await record(id);
     return id;
   };
   const range = () => ({ range_start: new Date(clock.now() - 60_000).toISOString(), range_end: new Date(clock.now() + 60_000).toISOString() });
@@ -219,6 +237,18 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
       // Nobody reads what nobody is sent.
       expect(blobs.gets).toBe(gets);
       const [name] = (await stored(made.id)).filter((each) => each.endsWith('.file'));
+      expect((await download('GET', { range: 'bytes=0-1' }))[0]).toBe(206);
+      const content: Uint8Array[] = [];
+      for await (const piece of (await blobs.get(name!))!.bytes) content.push(piece);
+      // As long as it was.
+      blobs.lie(1);
+      await blobs.put(name!, pieces(content));
+      expect([await download('GET'), await download('GET', { range: 'bytes=0-1' })]).toEqual([
+        [503, []],
+        [503, []],
+      ]);
+      await blobs.put(name!, pieces(content));
+      expect([await download('GET'), (await download('GET', { range: 'bytes=0-1' }))[0]]).toEqual([whole, 206]);
       await blobs.leave(name!);
       expect([await download('GET'), await download('HEAD'), await download('GET', { range: 'bytes=0-1' })]).toEqual([
         [503, []],
@@ -234,6 +264,25 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
     } finally {
       await server.close();
     }
+  });
+
+  it('are cut off before their end where they are not what was stored', async () => {
+    const stored = { bytes: 3, hash: createHash('sha256').update('abc').digest('base64url') };
+    const sent = async (...texts: readonly string[]): Promise<string> => {
+      let text = '';
+      const all = wholeOnly(pieces(texts.map((each) => Buffer.from(each))), stored, () => new Error('altered'));
+      const error = await (async () => {
+        for await (const piece of all) text += Buffer.from(piece).toString();
+        return null;
+      })().catch((reason: Error) => reason.message);
+      return `${text} ${error ?? 'whole'}`;
+    };
+    expect([await sent('a', 'b', 'c'), await sent('a', 'b', 'x'), await sent('x', 'b', 'c'), await sent('abx')]).toEqual([
+      'abc whole',
+      'ab altered',
+      'xb altered',
+      ' altered',
+    ]);
   });
 
   it('fail where the file would be larger than a store takes, at once, and leave nothing', async () => {
@@ -295,6 +344,84 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
     blobs.held.clear();
     for (const made of await Promise.all(asked.map(over))) expect(made).toMatchObject({ state: 'ready' });
     expect(await over(await ask(busy))).toMatchObject({ state: 'ready' });
+  });
+
+  it('leave nothing of an organization that is deleted before they are made, also where an attempt ended with its process', async () => {
+    const acme = await organization();
+    blobs.held.add('audit_log_export');
+    const before = blobs.puts;
+    const id = await ask(acme);
+    await until(() => blobs.puts === before + 2);
+    await blobs.leave(`audit_exports/${ENVIRONMENT}/${id}/01J.file`);
+    await services.ask('DeleteOrganization', { id: acme });
+    // Also while one is being made, whose process may end as well.
+    await until(async () => (await stored(id)).length === 0);
+    blobs.held.clear();
+    const state = async () => (await services.get(Repository).load(auditExportDecider, ENVIRONMENT, id))?.failure;
+    await until(async () => (await state()) === 'organization_deleted');
+    await until(async () => (await stored(id)).length === 0);
+  });
+
+  it('go when their time is over, whatever cannot be removed of others', async () => {
+    const [one, other] = [await over(await ask(await organization())), await over(await ask(await organization()))];
+    blobs.unremovable = `audit_exports/${ENVIRONMENT}/${one.id}/`;
+    clock.forward(7 * 86_400_000);
+    const sweep = () => services.get(ExpiredExports).sweep(ENVIRONMENT, clock.now(), 100);
+    // Rows come a moment after what they tell of.
+    await eventually(async () => {
+      await expect(sweep()).rejects.toThrow('It stays.');
+      expect([(await stored(one.id)).length, await stored(other.id)]).toEqual([2, []]);
+    });
+    blobs.unremovable = null;
+    await sweep();
+    expect(await stored(one.id)).toEqual([]);
+  });
+
+  it('have nothing that retention has ended while they were made', async () => {
+    const acme = await organization();
+    await services.ask('SetAuditLogsRetention', { id: acme, retention_period_in_days: 365 });
+    await record(acme, 'old');
+    clock.forward(40 * 86_400_000);
+    await record(acme, 'young');
+    const { range_end } = range();
+    const asked = { organization_id: acme, range_start: new Date(clock.now() - 50 * 86_400_000).toISOString(), range_end };
+    const textOf = async (id: string): Promise<string> => {
+      const [name] = (await stored(`${id}/`)).filter((each) => each.endsWith('.file'));
+      const content: Uint8Array[] = [];
+      for await (const piece of (await blobs.get(name!))!.bytes) content.push(piece);
+      return Buffer.concat(content).toString();
+    };
+    const whole = await over((await services.ask('CreateAuditLogExport', asked)).id);
+    expect(await textOf(whole.id)).toMatch(/,old,[^]*,young,/);
+    blobs.held.add('audit_log_export');
+    const before = blobs.puts;
+    const { id } = await services.ask('CreateAuditLogExport', asked);
+    await until(() => blobs.puts === before + 2);
+    await services.ask('SetAuditLogsRetention', { id: acme, retention_period_in_days: 30 });
+    blobs.held.clear();
+    expect(await over(id)).toMatchObject({ state: 'ready' });
+    const text = await textOf(id);
+    expect([text.includes(',old,'), text.includes(',young,')]).toEqual([false, true]);
+    // A file that was made is the customer's.
+    expect(await textOf(whole.id)).toContain(',old,');
+  });
+
+  it('have their share of a process in which others have much to do', async () => {
+    const acme = await organization();
+    await Promise.all(Array.from({ length: 300 }, (_, index) => record(acme, `a${index}`)));
+    let isBusy = true;
+    const longTurn = (): void => {
+      for (const end = performance.now() + 20; performance.now() < end;);
+      if (isBusy) setImmediate(longTurn);
+    };
+    longTurn();
+    try {
+      slices = [];
+      await over(await ask(acme));
+    } finally {
+      isBusy = false;
+    }
+    expect(slices).toContain(128);
   });
 
   it('are asked for together and are not more than ten', async () => {

@@ -24,7 +24,7 @@ import {
 } from '../domain/audit-export.decider.ts';
 import { DueWork } from '../due-work/due-work.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
-import { BuildStopped, ExportBuilds, ExportFailed, NotStored } from './export-builds.ts';
+import { BuildStopped, ExportBuilds, ExportFailed, NotStored, RetentionShortened } from './export-builds.ts';
 import { ExportFiles } from './export-files.ts';
 import { UnownedFiles } from './unowned-files.ts';
 
@@ -215,6 +215,10 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
       return true;
     } catch (error) {
       if (error instanceof ExportFailed) return this.fail(due, made, error.reason);
+      if (error instanceof RetentionShortened) {
+        await this.countTry(due, -1);
+        return false;
+      }
       const isOurs = !(error instanceof BuildStopped) && (error instanceof NotStored || !isUnavailable(error));
       if (!isOurs) {
         await this.countTry(due, -1).catch(() => {});

@@ -22,8 +22,12 @@ export class UnownedFiles {
   async remove(): Promise<void> {
     for await (const { name, storedAt } of this.blobs.list(EXPORTS_FOLDER)) {
       if (storedAt > this.clock.now() - UNOWNED_MS || (await this.isOwned(name))) continue;
-      await this.blobs.remove(name);
-      this.log.info('A file of an export that nobody owns was removed.', { blob: name });
+      try {
+        await this.blobs.remove(name);
+        this.log.info('A file of an export that nobody owns was removed.', { blob: name });
+      } catch (error) {
+        this.log.warn('A file of an export that nobody owns cannot be removed.', { blob: name, error });
+      }
     }
   }
 

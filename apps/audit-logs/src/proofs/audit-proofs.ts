@@ -26,6 +26,7 @@ import type { StoredAuditKey } from '../domain/audit-keys.decider.ts';
 import { AUDIT_TRAIL } from '../domain/audit-trail.decider.ts';
 import { Retention } from '../readers/retention.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
+import { TrailTurns } from '../readers/trail-turns.ts';
 import { TrailKeys, type TrailOwner } from '../sealing/trail-keys.ts';
 import { consistencySpans, inclusionSpans } from '../tree/proofs.ts';
 import { leafDataOfRecord } from '../tree/trail-tree.ts';
@@ -40,6 +41,7 @@ export class AuditProofs {
     private readonly signing: AuditKeys,
     private readonly trees: TrailTrees,
     private readonly reader: TrailReader,
+    private readonly turns: TrailTurns,
     private readonly keys: TrailKeys,
     private readonly retention: Retention,
     private readonly events: EventStore,
@@ -95,6 +97,7 @@ export class AuditProofs {
 
   /** @throws DomainError `entity_not_found` */
   private async owner(context: RequestContext, organization: string): Promise<TrailOwner> {
+    await this.turns.look(context, organization);
     await this.reader.requireOwner(context, organization);
     return { environment: context.environment, organization };
   }

@@ -21,11 +21,12 @@ export class Retention {
 
   /**
    * Events that were received before are gone, for whatever is answered, exported or sent (milliseconds since the epoch).
+   * @param now another time than that of the clock
    * @throws DomainError `service_unavailable` past the deadline, where one is given: then what was set before the call holds
    */
-  async retainedSince(owner: TrailOwner, deadline?: number): Promise<number> {
+  async retainedSince(owner: TrailOwner, deadline?: number, now?: number): Promise<number> {
     if (deadline !== undefined) await this.current.headReached(deadline);
-    return this.since(owner, this.clock.now());
+    return this.since(owner, now ?? this.clock.now());
   }
 
   /** The same at a time. */

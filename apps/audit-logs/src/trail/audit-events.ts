@@ -16,6 +16,7 @@ import type { TermKind } from '../domain/audit-trail.decider.ts';
 import { ActionSchemas } from '../readers/action-schemas.ts';
 import { Retention } from '../readers/retention.ts';
 import { TrailReader } from '../readers/trail-reader.ts';
+import { TrailTurns } from '../readers/trail-turns.ts';
 import { TrailKeys, type TrailOwner } from '../sealing/trail-keys.ts';
 import { AUDIT_EVENT_PREFIX, eventIdOf, isEvent, rowIdOf, timeKey, timeKeyAtEnd } from '../views/audit-trail.view.ts';
 import { TrailWriter } from './trail-writer.ts';
@@ -34,6 +35,7 @@ export class AuditEvents {
     private readonly reader: TrailReader,
     private readonly keys: TrailKeys,
     private readonly retention: Retention,
+    private readonly turns: TrailTurns,
     private readonly views: ReadYourWrites,
     private readonly clock: Clock,
   ) {}
@@ -42,6 +44,7 @@ export class AuditEvents {
   async create({ organization_id, event, context }: CreateAuditLogEvent): Promise<AuditLogEventAccepted> {
     // What was done to the environment itself is told by the log alone.
     if (organization_id === context.environment) throw notFound('Organization', organization_id);
+    await this.turns.event(context, organization_id);
     const content = contentOf(event, this.clock.now());
     await this.schemas.requireConforming(context, content);
     const position = await this.writer.add(
@@ -65,6 +68,7 @@ export class AuditEvents {
     const owner = { environment, organization: organizationOf(query) };
     const bounds = boundsOf(query);
     const filter = filterOf(query);
+    await this.turns.look(query.context, owner.organization);
     await this.reader.requireOwner(query.context, owner.organization);
     const since = await this.retention.retainedSince(owner, query.context.deadline);
     return filteredPage(this.reader.rows, query, {

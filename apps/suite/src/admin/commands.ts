@@ -83,6 +83,8 @@ const environmentOption: Option = { doc: 'Name of the environment.', value: 'NAM
 /** Of what the trail of the environment tells. */
 const asOption = { as: { doc: 'Who you are, for the audit trail of the environment (default: the user of this system).', value: 'NAME' } } as const;
 const MAX_OPERATOR = 200;
+/** What breaks a line, or has what stands in it read in another order: whoever reads the trail would be told something else. */
+const NO_NAME = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 
 /** What the server does for the command line, by the words of the command. */
 const DATA_COMMANDS: Readonly<Record<string, DataCommand>> = {
@@ -496,7 +498,8 @@ function commandLineContext(environment = SYSTEM_ENVIRONMENT, origin?: Origin): 
 /** Who types a command, and where. @throws WrongUsage */
 export function originOf({ options: { as } }: CommandInput): Origin {
   const operator = (as ?? userOfSystem()).trim();
-  if (operator === '' || operator.length > MAX_OPERATOR) throw new WrongUsage(`--as must be a name of at most ${MAX_OPERATOR} characters.`);
+  if (operator === '' || operator.length > MAX_OPERATOR || NO_NAME.test(operator))
+    throw new WrongUsage(`--as must be a name of at most ${MAX_OPERATOR} characters, in one line and without control characters.`);
   return { address: hostname(), userAgent: 'gatehouse command line', operator };
 }
 
