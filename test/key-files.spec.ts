@@ -54,7 +54,7 @@ describe('a directory of a release that kept each data key in a file', () => {
     writeFileSync(damaged, content);
 
     const after = await SuiteProcess.start(variables);
-    expect(readFileSync(join(variables.DATA_DIR, 'format'), 'utf8')).toBe('2\n');
+    expect(readFileSync(join(variables.DATA_DIR, 'format'), 'utf8')).toBe('3\n');
     expect(await ask(after, `/user_management/users/${id}`)).toMatchObject({ email: 'ada@acme.test' });
     expect(readdirSync(keys).sort()).toEqual(['data.mdb', 'lock.mdb', 'master.key']);
     const backup = join(root, 'backup');
@@ -66,15 +66,15 @@ describe('a directory of a release that kept each data key in a file', () => {
     expect(await gatehouse(back, 'restore', backup)).toMatchObject({ code: 0 });
     expect(await gatehouse(back, 'verify')).toMatchObject({ code: 0 });
 
-    const later = '3\n';
+    const later = '4\n';
     writeFileSync(join(back.DATA_DIR, 'format'), later);
-    expect(await gatehouse(back, 'verify')).toMatchObject({ code: 1, stderr: expect.stringContaining('has format 3') as string });
+    expect(await gatehouse(back, 'verify')).toMatchObject({ code: 1, stderr: expect.stringContaining('has format 4') as string });
     writeFileSync(join(backup, 'data', 'format'), later);
     const manifest = JSON.parse(readFileSync(join(backup, 'manifest.json'), 'utf8')) as { files: Record<string, unknown> };
     manifest.files['format'] = { bytes: later.length, sha256: createHash('sha256').update(later).digest('hex') };
     writeFileSync(join(backup, 'manifest.json'), JSON.stringify(manifest));
     const nowhere = { ...variables, DATA_DIR: join(root, 'nowhere') };
-    expect(await gatehouse(nowhere, 'restore', backup)).toMatchObject({ code: 1, stderr: expect.stringContaining('has format 3') as string });
+    expect(await gatehouse(nowhere, 'restore', backup)).toMatchObject({ code: 1, stderr: expect.stringContaining('has format 4') as string });
     expect(existsSync(nowhere.DATA_DIR)).toBe(false);
     // Nine programs, one after the other.
   }, 120_000);

@@ -291,7 +291,7 @@ function recordOf(stream: string, { waiting: { event }, digest }: Candidate, { k
     data,
     subject: null,
     public: [],
-    // The stream says whose it is, and the id which command's. Every byte counts: four of these records share a page of the log, where they have at most 1,004 bytes.
+    // The stream says whose it is, and the id which command's. Every byte counts: five of these records share a page of the embedded log, where they have at most 800 bytes.
     meta: { ...metaOf(event.context, now), commandId: '' },
   };
 }

@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { crc32 } from 'node:zlib';
 import { ULID_LENGTH } from '#libs/platform/src/ids';
 import { Signal } from '#libs/platform/src/signal';
 import { Arena } from '#libs/platform/src/storage/arena';
@@ -20,7 +19,8 @@ import {
   START,
   WrongVersion,
 } from '../log/event-store.ts';
-import { contentText, type Envelope, LazyRecord, readStored, storedText } from '../log/lazy-record.ts';
+import { contentText, type Envelope, LazyRecord } from '../log/lazy-record.ts';
+import { LEFT_OUT_BYTES, readRecord, storedRecord } from './stored-record.ts';
 
 /** Records, and bytes, that are handed on at once. */
 const CHUNK = 1_000;
@@ -35,7 +35,6 @@ const RECENT_BYTES = 16 * 1024 * 1024;
 /** How far before the end a failed commit can have left a gap: far more than can be on its way at once. */
 const GAP_WINDOW = 100_000;
 const POSITION_DIGITS = 16;
-const CHECKSUM_BYTES = 4;
 const POSITION = new RegExp(`^\\d{${POSITION_DIGITS}}$`);
 /** Behind every name. */
 const LAST_NAME = '\x7f';
@@ -191,8 +190,7 @@ export class LmdbEventStore extends EventStore {
   override async idAt(position: Position): Promise<string | null> {
     const number = POSITION.test(position) ? Number(position) : 0;
     const value = number > 0 && number <= this.durable ? this.log.get(number) : undefined;
-    const text = value === undefined ? null : verifiedText(number, value);
-    return text === null ? null : (readStored(text).envelope as unknown as Envelope).id;
+    return value === undefined ? null : (readRecord(value, number, position)?.id ?? null);
   }
 
   async *subscribe(after: Position, signal: AbortSignal): AsyncIterable<readonly RecordedEvent[]> {
@@ -293,15 +291,12 @@ export class LmdbEventStore extends EventStore {
   private writingOf(stream: string, version: number, position: number, { id, type, shape, data, subject, public: announced, sealed, meta }: NewEvent): Writing {
     const envelope: Envelope = { id, stream, version, position: textOf(position), type, shape, public: announced, sealed, meta };
     const content = { data: contentText(data), subject: contentText(subject) };
-    const value = this.arena.text(CHECKSUM_BYTES, storedText(envelope, content));
-    value.writeUInt32LE(0, 0);
-    value.writeUInt32LE(checksum(value, position), 0);
-    return { slot: { stream, version, position, record: new LazyRecord(envelope, content) }, value };
+    return { slot: { stream, version, position, record: new LazyRecord(envelope, content) }, value: storedRecord(this.arena, position, envelope, content) };
   }
 
-  /** What is written holds all that counts, and more. @throws AppendTooLarge */
+  /** What is written, and left out of it, holds all that counts, and more: of the type that counts twice it is half. @throws AppendTooLarge */
   private refuseTooLarge(stream: string, events: readonly NewEvent[], written: readonly Writing[]): void {
-    if (written.reduce((sum, { value }) => sum + value.length, 0) <= this.mostBytes) return;
+    if (written.reduce((sum, { value, slot }) => sum + value.length + LEFT_OUT_BYTES + slot.record.type.length, 0) <= this.mostBytes) return;
     const bytes = appendBytes(events);
     if (bytes > this.mostBytes) throw new AppendTooLarge(stream, bytes);
   }
@@ -396,10 +391,9 @@ export class LmdbEventStore extends EventStore {
   }
 
   private decode(position: number, value: Buffer): LazyRecord {
-    const text = verifiedText(position, value);
-    if (text === null) throw this.corrupt(position, 'does not match its checksum');
-    const { envelope, content } = readStored(text);
-    return new LazyRecord(envelope as unknown as Envelope, content);
+    const record = readRecord(value, position, textOf(position));
+    if (record === null) throw this.corrupt(position, 'does not match its checksum');
+    return record;
   }
 
   private corrupt(position: number, detail: string): CorruptRecord {
@@ -409,9 +403,9 @@ export class LmdbEventStore extends EventStore {
   }
 
   private problemOf(position: number, value: Buffer): string | null {
-    const text = verifiedText(position, value);
-    if (text === null) return 'does not match its checksum';
-    const { stream, version } = readStored(text).envelope as unknown as Envelope;
+    const record = readRecord(value, position, textOf(position));
+    if (record === null) return 'does not match its checksum';
+    const { stream, version } = record;
     const indexed = this.streams.get(streamKey(stream, version));
     if (!indexed || readNumber(indexed, 0) !== position) return `is not where the index has version ${version} of ${stream}`;
     if (version > 1 && !this.streams.get(streamKey(stream, version - 1))) return `has version ${version} of ${stream}, which has no version ${version - 1}`;
@@ -494,16 +488,4 @@ function streamKey(stream: string, version: number): Buffer {
   key[stream.length] = 0;
   writeNumber(version, key, stream.length + 1);
   return key;
-}
-
-/** Over the whole value, its own bytes being zero, and the position: a record in another's place is damage too. */
-function checksum(value: Buffer, position: number): number {
-  return crc32(value, position >>> 0);
-}
-
-function verifiedText(position: number, value: Buffer): string | null {
-  if (value.length < CHECKSUM_BYTES) return null;
-  const stored = value.readUInt32LE(0);
-  value.writeUInt32LE(0, 0);
-  return checksum(value, position) === stored ? value.toString('utf8', CHECKSUM_BYTES) : null;
 }

@@ -12,7 +12,7 @@ import { LmdbEnvironment } from './lmdb-environment.ts';
 import { probe } from './lmdb-probe.ts';
 
 /** Counts up whenever a release lays the stored bytes out in a way that an older one cannot read. */
-const FORMAT = 2;
+const FORMAT = 3;
 /** Free space and owner. */
 const WATCH_EVERY_MS = 3_000;
 const TAKEN_OVER = 'another process has opened it';
