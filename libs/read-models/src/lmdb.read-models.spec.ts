@@ -171,6 +171,43 @@ describe('tables in LMDB', () => {
     },
   );
 
+  it.each([definition, sorted, { ...definition, name: 'without-lists', indexes: [] }])(
+    'say of a row what was said last, before it is saved, while it is, and afterwards: $name',
+    async (described) => {
+      const storage = await LmdbStorage.open({ directory: await newDirectory() });
+      const table = new LmdbReadModels(storage).table(described);
+      const write = (position: number, tags: readonly string[] | null): Promise<void> =>
+        table.write([
+          { environment: 'one', id: 'é1', position: String(position).padStart(4, '0'), revision: position, text: tags && JSON.stringify({ id: 'é1', tags }) },
+        ]);
+      const expectSaid = async (tags: readonly string[] | null): Promise<void> => {
+        const said = tags === null ? [] : [JSON.stringify({ id: 'é1', tags })];
+        const row = await table.get('one', 'é1');
+        const { rows } = await table.page('one', { order: 'asc', limit: 10 });
+        expect([row === null ? [] : [row.text], rows.map(({ text }) => text), [...(await table.presentAmong('one', ['é1']))].length]).toEqual([
+          said,
+          said,
+          said.length,
+        ]);
+      };
+      for (const [index, tags] of [['first'], ['second', 'ü'], null, ['third']].entries()) {
+        await write(3 * index + 1, ['earlier']);
+        const saving = table.save();
+        await write(3 * index + 2, ['other']);
+        await expectSaid(['other']);
+        await write(3 * index + 3, tags);
+        await expectSaid(tags);
+        await saving;
+        await expectSaid(tags);
+        await table.save();
+        await expectSaid(tags);
+        if (index % 2 === 1) await table.compact();
+        await expectSaid(tags);
+      }
+      await storage.close();
+    },
+  );
+
   it('that are read by indexes alone have no page of all rows', async () => {
     const storage = await LmdbStorage.open({ directory: await newDirectory() });
     const table = new LmdbReadModels(storage).table(byIndexes);

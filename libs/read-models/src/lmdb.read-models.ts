@@ -55,6 +55,8 @@ const BETWEEN_FIELDS = '\xfd';
  *
  * - A write is visible at once, from memory (`Memtable`).
  * - Every 100 ms rows and checkpoint are saved, together with a note of the lists that the rows belong to (a run). After a crash the runs are read back.
+ * - What a row says is encoded when it is written, beside the heap, and read from its tree once that is committed: as text, held until the row was brought into
+ *   its lists, it was copied twice by the collector of garbage.
  * - Every few seconds the rows are brought into their lists (`Postings`), all of a list at once, in slices of 3 ms; then their runs go.
  * - A table without any lists is saved and no more: its rows leave memory with the commit.
  *
@@ -191,9 +193,11 @@ interface Shard {
   active: Memtable;
   /** On its way into the lists. */
   compacting: Memtable | null;
-  /** What the tree of rows lacks: not given to it yet, or given and not committed. */
-  readonly unsaved: Map<string, MemoryRow>;
-  readonly saving: Map<string, MemoryRow>;
+  /** Of a table without lists: what the tree of rows lacks, by id. */
+  readonly lacking: Map<string, MemoryRow>;
+  /** What the tree of rows lacks, also what was written again since: not given to it yet, or given and not committed. */
+  unsaved: MemoryRow[];
+  readonly saving: Set<readonly MemoryRow[]>;
   /** Keys of the runs of `active`. */
   runs: string[];
 }
@@ -324,7 +328,8 @@ export class LmdbTable<Row> extends Table<Row> {
     const shard = this.shard(environment);
     for (const id of ids) {
       const { stored, position } = this.before(shard, id);
-      if (position !== null) this.put(shard, { id, rank: stored.rank, text: null, isPurged: true, position: '', revision: 0, lists: '', stored });
+      if (position !== null)
+        this.put(shard, { id, rank: stored.rank, bytes: null, gone: 'purged', isStored: false, position: '', revision: 0, lists: '', stored });
     }
     await this.changed();
   }
@@ -380,28 +385,31 @@ export class LmdbTable<Row> extends Table<Row> {
 
   private saveShard(shard: Shard): void {
     // In the order of the tree, whose pages fill where one row is put behind the other.
-    const rows = [...shard.unsaved.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
-    shard.unsaved.clear();
-    for (const row of rows) {
-      this.saveRow(shard.prefix + byteText(row.id), row);
-      shard.saving.set(row.id, row);
-    }
+    const rows = shard.unsaved.filter((row) => this.inMemory(shard, row.id) === row).sort((one, other) => (one.id < other.id ? -1 : 1));
+    shard.unsaved = [];
+    for (const row of rows) this.saveRow(shard.prefix + byteText(row.id), row);
+    shard.saving.add(rows);
     if (this.hasLists) {
       const run = shard.prefix + this.home.nextRun();
       shard.runs.push(run);
       this.trees.runs.put(run, this.home.arena.latin1(runOf(rows)));
     }
     const forget = (): void => {
-      for (const row of rows) if (shard.saving.get(row.id) === row) shard.saving.delete(row.id);
+      shard.saving.delete(rows);
+      for (const row of rows) {
+        row.isStored = true;
+        row.bytes = null;
+        if (!this.hasLists && shard.lacking.get(row.id) === row) shard.lacking.delete(row.id);
+      }
     };
     this.home.lmdb.committed().then(forget, () => undefined);
   }
 
   private saveRow(key: string, row: MemoryRow): void {
     const { rows, tombstones } = this.trees;
-    if (row.text !== null) rows.put(key, this.encode(row));
+    if (row.bytes !== null) rows.put(key, row.bytes);
     else rows.remove(key);
-    if (row.text === null && !row.isPurged) tombstones.put(key, this.home.arena.latin1(`${byteText(row.position)}\0${row.rank}`));
+    if (row.gone === 'deleted') tombstones.put(key, this.home.arena.latin1(`${byteText(row.position)}\0${row.rank}`));
     else if (this.hasTombstones) tombstones.remove(key);
   }
 
@@ -462,22 +470,23 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   private set(shard: Shard, { id, position, revision, text, row }: Write, { rank, stored }: ReturnType<LmdbTable<Row>['before']>): void {
-    if (text === null) this.put(shard, { id, rank: rank ?? byteText(id), text, isPurged: false, position, revision, lists: '', stored });
-    else if (!this.hasLists) this.put(shard, { id, rank: byteText(id), text, isPurged: false, position, revision, lists: NOWHERE.lists, stored });
-    else {
-      const parsed = (row ?? JSON.parse(text)) as Row;
-      this.put(shard, { id, rank: this.rankOf(id, parsed), text, isPurged: false, position, revision, lists: this.listsOf(parsed), stored });
-    }
+    if (text === null)
+      return this.put(shard, { id, rank: rank ?? byteText(id), bytes: null, gone: 'deleted', isStored: false, position, revision, lists: '', stored });
+    const bytes = this.encode(text, position, revision);
+    const content = this.hasLists ? ((row ?? JSON.parse(text)) as Row) : null;
+    const place = content === null ? byteText(id) : this.rankOf(id, content);
+    const lists = content === null ? NOWHERE.lists : this.listsOf(content);
+    this.put(shard, { id, rank: place, bytes, gone: null, isStored: false, position, revision, lists, stored });
   }
 
   private put(shard: Shard, row: MemoryRow): void {
     shard.lastIds.add(byteText(row.id));
-    if (row.text === null) this.hasTombstones = true;
+    if (row.gone !== null) this.hasTombstones = true;
     if (this.hasLists) {
       if (!shard.active.rows.has(row.id)) this.rowsInMemory++;
       shard.active.set(row);
-    }
-    shard.unsaved.set(row.id, row);
+    } else shard.lacking.set(row.id, row);
+    shard.unsaved.push(row);
     this.unsaved.add(shard);
   }
 
@@ -485,11 +494,11 @@ export class LmdbTable<Row> extends Table<Row> {
   private before(shard: Shard, id: string): { readonly position: string | null; readonly rank: string | null; readonly stored: StoredLists } {
     if (!this.hasLists) return this.beforeWithoutLists(shard, id);
     const active = shard.active.rows.get(id);
-    if (active) return { position: active.isPurged ? null : active.position, rank: active.rank, stored: active.stored };
+    if (active) return { position: active.gone === 'purged' ? null : active.position, rank: active.rank, stored: active.stored };
     const compacting = shard.compacting?.rows.get(id);
     if (compacting) {
-      const { isPurged, position, rank, lists } = compacting;
-      return { position: isPurged ? null : position, rank, stored: { lists, rank, isSure: true } };
+      const { gone, position, rank, lists } = compacting;
+      return { position: gone === 'purged' ? null : position, rank, stored: { lists, rank, isSure: true } };
     }
     const bytes = byteText(id);
     if (shard.lastIds.isNew(bytes)) return { position: null, rank: null, stored: NOWHERE };
@@ -507,7 +516,7 @@ export class LmdbTable<Row> extends Table<Row> {
   private beforeWithoutLists(shard: Shard, id: string): ReturnType<LmdbTable<Row>['before']> {
     const rank = byteText(id);
     const memory = this.inMemory(shard, id);
-    if (memory) return { position: memory.isPurged ? null : memory.position, rank, stored: NOWHERE };
+    if (memory) return { position: memory.gone === 'purged' ? null : memory.position, rank, stored: NOWHERE };
     if (shard.lastIds.isNew(rank)) return { position: null, rank, stored: NOWHERE };
     const key = shard.prefix + rank;
     const stored = this.trees.rows.get(key) ?? this.tombstone(key);
@@ -515,8 +524,8 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 
   /** The latest version of a row that the tree may lack, or, where there are lists, that these lack. */
-  private inMemory({ active, compacting, unsaved, saving }: Shard, id: string): MemoryRow | undefined {
-    return this.hasLists ? (active.rows.get(id) ?? compacting?.rows.get(id)) : (unsaved.get(id) ?? saving.get(id));
+  private inMemory({ active, compacting, lacking }: Shard, id: string): MemoryRow | undefined {
+    return this.hasLists ? (active.rows.get(id) ?? compacting?.rows.get(id)) : lacking.get(id);
   }
 
   private tombstone(key: string): { readonly position: string; readonly rank: string } | null {
@@ -527,22 +536,23 @@ export class LmdbTable<Row> extends Table<Row> {
   private rowAt(shard: Shard, id: string): StoredRow | null {
     this.rowsRead++;
     const memory = this.inMemory(shard, id);
-    if (memory) return storedRow(memory);
+    if (memory && memory.gone !== null) return null;
+    if (memory?.bytes) return storedRow(memory, memory.bytes);
     const bytes = byteText(id);
-    const row = shard.lastIds.isNew(bytes) ? undefined : this.trees.rows.get(shard.prefix + bytes);
+    const row = !memory && shard.lastIds.isNew(bytes) ? undefined : this.trees.rows.get(shard.prefix + bytes);
     return row ? { id, ...row } : null;
   }
 
   private isThere(shard: Shard, id: string): boolean {
     const memory = this.inMemory(shard, id);
-    if (memory) return memory.text !== null;
+    if (memory) return memory.gone === null;
     const bytes = byteText(id);
     return !shard.lastIds.isNew(bytes) && this.trees.rows.doesExist(shard.prefix + bytes);
   }
 
   private rankOfCursor(shard: Shard, id: string): string | null {
     const memory = this.inMemory(shard, id);
-    if (memory) return memory.isPurged ? null : memory.rank;
+    if (memory) return memory.gone === 'purged' ? null : memory.rank;
     const key = shard.prefix + byteText(id);
     const row = this.trees.rows.get(key);
     if (!row) return this.tombstone(key)?.rank ?? null;
@@ -578,7 +588,7 @@ export class LmdbTable<Row> extends Table<Row> {
 
   /** The tree of rows is in order itself, and lacks only what was written in the last moments: nothing else of what is in memory is looked at. */
   private scanRows(shard: Shard, window: Window, ascending: boolean, limit: number): readonly Found[] {
-    const { prefix, unsaved, saving } = shard;
+    const { prefix } = shard;
     const found: Found[] = [];
     const range = ascending ? { start: prefix + window.lower, end: prefix + window.upper } : { start: prefix + window.upper, end: prefix, reverse: true };
     for (const { key, value } of this.trees.rows.getRange(range)) {
@@ -586,13 +596,14 @@ export class LmdbTable<Row> extends Table<Row> {
       if (rank >= window.upper) continue;
       if (rank < window.lower) break;
       const id = textOfBytes(rank);
-      if (unsaved.has(id) || saving.has(id)) continue;
+      if (this.inMemory(shard, id)?.isStored === false) continue;
       found.push({ rank, row: { id, text: value.text, position: value.position, revision: value.revision } });
       if (found.length === limit) break;
     }
     const stored = found.length;
-    for (const row of unsaved.values()) if (isIn(window, row)) found.push({ rank: row.rank, row: storedRow(row)! });
-    for (const row of saving.values()) if (isIn(window, row) && !unsaved.has(row.id)) found.push({ rank: row.rank, row: storedRow(row)! });
+    for (const rows of [shard.unsaved, ...shard.saving])
+      for (const row of rows)
+        if (row.bytes && isIn(window, row) && this.inMemory(shard, row.id) === row) found.push({ rank: row.rank, row: storedRow(row, row.bytes) });
     if (found.length > stored) found.sort((one, other) => (one.rank < other.rank === ascending ? -1 : 1));
     this.rowsRead += Math.min(found.length, limit);
     return found.slice(0, limit);
@@ -623,8 +634,9 @@ export class LmdbTable<Row> extends Table<Row> {
       lastIds: new LastIds((kind) => this.lastStored(prefix, kind)),
       active: new Memtable(),
       compacting: null,
-      unsaved: new Map(),
-      saving: new Map(),
+      lacking: new Map(),
+      unsaved: [],
+      saving: new Set(),
       runs: [],
     };
     this.readRuns(shard);
@@ -648,9 +660,10 @@ export class LmdbTable<Row> extends Table<Row> {
         const everywhere = textOfLists(new Set([lists, stored, known?.stored.lists ?? ''].flatMap(listsIn)));
         const row = this.trees.rows.get(shard.prefix + byteText(id));
         const tombstone = row ? null : this.tombstone(shard.prefix + byteText(id));
-        const { text = null, position = tombstone?.position ?? '', revision = 0 } = row ?? {};
+        const { position = tombstone?.position ?? '', revision = 0 } = row ?? {};
+        const gone = row ? null : tombstone ? 'deleted' : 'purged';
         if (!known) this.rowsInMemory++;
-        shard.active.set({ id, rank, text, isPurged: !row && !tombstone, position, revision, lists, stored: { lists: everywhere, rank, isSure: false } });
+        shard.active.set({ id, rank, bytes: null, gone, isStored: true, position, revision, lists, stored: { lists: everywhere, rank, isSure: false } });
       }
     }
   }
@@ -699,10 +712,10 @@ export class LmdbTable<Row> extends Table<Row> {
     return number + (bytes.length <= LONGEST_VALUE ? bytes : bytes.slice(0, LONGEST_VALUE) + createHash('sha256').update(bytes).digest('base64'));
   }
 
-  private encode({ position, revision, text }: MemoryRow): Buffer {
+  private encode(text: string, position: string, revision: number): Buffer {
     const start = HEADER_BYTES + position.length;
-    const value = this.home.arena.text(start, text!);
-    value[0] = value.length === start + text!.length ? ASCII : 0;
+    const value = this.home.arena.text(start, text);
+    value[0] = value.length === start + text.length ? ASCII : 0;
     value[1] = position.length;
     writeNumber(revision, value, 2);
     value.write(position, HEADER_BYTES, 'latin1');
@@ -710,8 +723,8 @@ export class LmdbTable<Row> extends Table<Row> {
   }
 }
 
-function isIn({ lower, upper }: Window, { rank, text }: MemoryRow): boolean {
-  return text !== null && rank >= lower && rank < upper;
+function isIn({ lower, upper }: Window, { rank }: MemoryRow): boolean {
+  return rank >= lower && rank < upper;
 }
 
 type RowBody = Omit<StoredRow, 'id'>;
@@ -731,19 +744,16 @@ function deleted(tombstone: string): Omit<DumpedRow, 'environment' | 'id'> {
 }
 
 function decode(bytes: Buffer): RowBody {
-  const start = HEADER_BYTES + bytes[1]!;
-  return {
-    text: bytes.toString(bytes[0] === ASCII ? 'latin1' : 'utf8', start, bytes.length),
-    position: bytes.toString('latin1', HEADER_BYTES, start),
-    revision: readNumber(bytes, 2),
-  };
+  return { text: textIn(bytes), position: bytes.toString('latin1', HEADER_BYTES, HEADER_BYTES + bytes[1]!), revision: readNumber(bytes, 2) };
+}
+
+function textIn(bytes: Buffer): string {
+  return bytes.toString(bytes[0] === ASCII ? 'latin1' : 'utf8', HEADER_BYTES + bytes[1]!, bytes.length);
 }
 
 /** Rows that a crash may have kept from their lists: id, rank, the lists they belong to, the lists that they may still be in. */
 function runOf(rows: readonly MemoryRow[]): string {
-  return rows
-    .map(({ id, rank, lists, stored }) => [byteText(id), rank, lists, stored.lists].join(BETWEEN_FIELDS))
-    .join(BETWEEN_ROWS);
+  return rows.map(({ id, rank, lists, stored }) => [byteText(id), rank, lists, stored.lists].join(BETWEEN_FIELDS)).join(BETWEEN_ROWS);
 }
 
 function rowsOfRun(run: string): readonly { readonly id: string; readonly rank: string; readonly lists: string; readonly stored: string }[] {
@@ -825,8 +835,8 @@ class Slice {
   }
 }
 
-function storedRow({ id, text, position, revision }: MemoryRow): StoredRow | null {
-  return text === null ? null : { id, text, position, revision };
+function storedRow({ id, position, revision }: MemoryRow, bytes: Buffer): StoredRow {
+  return { id, text: textIn(bytes), position, revision };
 }
 
 function idOfRank(rank: string): string {

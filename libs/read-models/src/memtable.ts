@@ -5,9 +5,12 @@ export interface MemoryRow {
   readonly id: string;
   /** Orders the pages; see `LmdbTable.rankOf`. */
   readonly rank: string;
-  /** Null: deleted, or purged. */
-  readonly text: string | null;
-  readonly isPurged: boolean;
+  /** As it lies in the tree, and outside of what is collected as garbage. Null: deleted, or purged, or the tree has it. */
+  bytes: Buffer | null;
+  /** Null: there is a row. */
+  readonly gone: 'deleted' | 'purged' | null;
+  /** The tree of rows has it, and every reader sees it there. */
+  isStored: boolean;
   readonly position: string;
   readonly revision: number;
   /** The lists that hold the row, named by index and value, as `listsIn` reads them: a text for each of a dozen would outlive several collections of garbage. */
@@ -42,7 +45,7 @@ export class Memtable {
 
   set(row: MemoryRow): void {
     this.rows.set(row.id, row);
-    if (row.text !== null) this.unlisted.push(row);
+    if (row.gone === null) this.unlisted.push(row);
   }
 
   /** At most `limit` rows of a list, from the window's beginning or, descending, from its end. */
