@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '#libs/platform/src/clock';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
-import { bufferKeys, LOWEST_KEY, NUMBER_BYTES, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
+import { bufferKeys, byteText, byteTextKeys, LOWEST_KEY, NUMBER_BYTES, readNumber, textOfBytes, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
 import type { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { type DumpedEntry, type Entry, ShortLived } from './short-lived.ts';
 
@@ -25,7 +25,7 @@ const SEQUENCE_KEY = LOWEST_KEY;
  * of this process go to disk in one order, and that carries the port's promise.
  */
 export class LmdbShortLived extends ShortLived {
-  private readonly entries: Tree<Buffer>;
+  private readonly entries: Tree<string, Entry>;
   private readonly expiry: Tree<Buffer>;
   private readonly arena = new Arena();
   /** Written and perhaps not yet committed. */
@@ -43,7 +43,7 @@ export class LmdbShortLived extends ShortLived {
     private readonly clock: Clock,
   ) {
     super();
-    this.entries = storage.log.db('short-lived', bufferKeys);
+    this.entries = storage.log.db('short-lived', byteTextKeys, entryIn);
     this.expiry = storage.log.db('expiry', bufferKeys);
     const sequence = this.expiry.get(SEQUENCE_KEY);
     // Also after an earlier state of this store was put back beside tables that know later tokens: time has gone on.
@@ -127,16 +127,16 @@ export class LmdbShortLived extends ShortLived {
 
   async *dump(): AsyncIterable<DumpedEntry> {
     await this.storage.log.committed();
-    for (let start = LOWEST_KEY, count = SLICE; count === SLICE; await nextTurn()) {
-      const slice = [...this.entries.getRange({ start, limit: SLICE })];
-      for (const { key } of slice) {
-        const id = key.toString();
+    for (let start = '\0', count = SLICE; count === SLICE; await nextTurn()) {
+      const slice = [...this.entries.getKeys({ start, limit: SLICE })];
+      for (const key of slice) {
+        const id = textOfBytes(key);
         const entry = this.find(id);
         const [collection, rest] = [id.slice(0, id.indexOf(SEPARATOR)), id.slice(id.indexOf(SEPARATOR) + 1)];
         if (entry !== null && collection !== LEASES) yield { collection, key: keyIn(rest), value: entry.value, expiresAt: entry.expiresAt };
       }
       count = slice.length;
-      start = Buffer.concat([slice.at(-1)?.key ?? start, LOWEST_KEY]);
+      start = `${slice.at(-1)}\0`;
     }
   }
 
@@ -162,9 +162,8 @@ export class LmdbShortLived extends ShortLived {
 
   private stored(id: string): Entry | null {
     const pending = this.overlay.get(id);
-    if (pending) return pending.entry;
-    const bytes = this.entries.get(Buffer.from(id));
-    return bytes ? { expiresAt: readNumber(bytes, 0), version: readNumber(bytes, NUMBER_BYTES), value: bytes.toString('utf8', HEADER_BYTES) } : null;
+    if (pending) return pending.bytes && entryIn(pending.bytes);
+    return this.entries.get(byteText(id)) ?? null;
   }
 
   /** `before` is what the entry replaces, expired or not. */
@@ -174,25 +173,25 @@ export class LmdbShortLived extends ShortLived {
     const bytes = this.arena.text(HEADER_BYTES, value);
     writeNumber(expiresAt, bytes, 0);
     writeNumber(entry.version, bytes, NUMBER_BYTES);
-    this.entries.put(Buffer.from(id), bytes);
+    this.entries.put(byteText(id), bytes);
     const bucket = Math.floor(expiresAt / BUCKET_MS);
     if (before === null || Math.floor(before.expiresAt / BUCKET_MS) !== bucket) {
       const listing = this.unlisted.get(bucket);
       if (listing) listing.push(id);
       else this.unlisted.set(bucket, [id]);
     }
-    this.changed(id, entry);
+    this.changed(id, bytes);
     return entry;
   }
 
   private remove(id: string): void {
     this.storage.assertAlive();
-    this.entries.remove(Buffer.from(id));
+    this.entries.remove(byteText(id));
     this.changed(id, null);
   }
 
-  private changed(id: string, entry: Entry | null): void {
-    const pending: Pending = { id, entry };
+  private changed(id: string, bytes: Buffer | null): void {
+    const pending: Pending = { id, bytes };
     this.overlay.set(id, pending);
     this.written.push(pending);
   }
@@ -213,14 +212,18 @@ export class LmdbShortLived extends ShortLived {
 
 interface Pending {
   readonly id: string;
-  /** Null: removed. */
-  readonly entry: Entry | null;
+  /** As they are stored, beside the heap. Null: removed. */
+  readonly bytes: Buffer | null;
 }
 
 interface Lease {
   readonly holder: string;
   readonly token: number;
   readonly expiresAt: number;
+}
+
+function entryIn(bytes: Buffer): Entry {
+  return { expiresAt: readNumber(bytes, 0), version: readNumber(bytes, NUMBER_BYTES), value: bytes.toString('utf8', HEADER_BYTES, bytes.length) };
 }
 
 /** The line break that separates names in a listing cannot be part of one. */
