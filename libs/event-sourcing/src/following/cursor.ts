@@ -45,6 +45,8 @@ export interface Way {
 export class Cursor {
   /** The number, in its reading, of the first record that is for it and that it has not taken; null: there is none. */
   next: number | null = null;
+  /** The number of the first record that it has taken and not handled; null: there is none. */
+  taken: number | null = null;
   readonly isAfresh: boolean;
   private readonly isFor: NonNullable<Ways['isFor']>;
   private readonly pace: 'prompt' | undefined;
@@ -148,6 +150,7 @@ export class Cursor {
     this.handledTo(this.place);
     this.reading = null;
     this.next = null;
+    this.taken = null;
   }
 
   /** The others there went on without it. */
@@ -167,8 +170,10 @@ export class Cursor {
     if (signal.aborted) return null;
     if (this.failure !== null) throw this.failure.error;
     if (this.reading === null) return null;
-    const taken = this.reading.take(this, this.next!);
+    const first = this.next!;
+    const taken = this.reading.take(this, first);
     this.isBusy = taken !== null;
+    this.taken = taken === null ? null : first;
     this.busySince = taken?.records[0]?.meta.at ?? 0;
     return taken;
   }
@@ -181,6 +186,7 @@ export class Cursor {
   /** What was taken is behind it. */
   done(upTo: LogPlace): void {
     this.isBusy = false;
+    this.taken = null;
     if (upTo.position > this.handled) this.handledTo(upTo);
     this.reading?.moved();
   }

@@ -27,7 +27,7 @@ const known = new WeakMap<RecordedEvent, readonly PublicEvent[]>();
 const none: readonly PublicEvent[] = [];
 
 /**
- * What a record announces. Written once per record, however many subscribers ask.
+ * What a record announces. Written once per record, however many subscribers ask who go along together.
  * @throws NeedsLaterRelease where only a later release can tell of it: whoever passed over that would have nobody told, ever
  */
 export function publicEventsOf(record: RecordedEvent): readonly PublicEvent[] {
@@ -41,6 +41,11 @@ export function publicEventsOf(record: RecordedEvent): readonly PublicEvent[] {
     known.set(record, events);
   }
   return events;
+}
+
+/** What a record announces is written again for whoever asks from now on. */
+export function letGoOfPublicEvents(record: RecordedEvent): void {
+  known.delete(record);
 }
 
 /** Whether a record announces anything that only a later release can tell of. */

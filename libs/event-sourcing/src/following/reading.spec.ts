@@ -108,6 +108,33 @@ describe('a reading of the log', () => {
     expect((await slow.take(new AbortController().signal))?.upTo.position).toBe('8');
   });
 
+  it('has what a record says at hand for as long as anybody who goes along handles it, and makes it again for who comes later', async () => {
+    reading.isLive = true;
+    const { signal } = new AbortController();
+    const [quick, slow] = [new Cursor(null, '5', { pace: 'prompt' }), new Cursor(null, '5', { pace: 'prompt' })];
+    for (const cursor of [quick, slow]) reading.join(cursor);
+    void reading.read();
+    events.give('6');
+    const [record] = (await quick.take(signal))!.records as [LazyRecord];
+    const made = jest.spyOn(record, 'letGo');
+    const next = async (position: Position): Promise<void> => {
+      events.give(position);
+      await turns();
+    };
+    quick.done({ position: '6', record: null });
+    await next('7');
+    const taken = await slow.take(signal);
+    expect(taken?.records[0]).toBe(record);
+    await next('8');
+    expect(made).not.toHaveBeenCalled();
+    slow.done(taken!.upTo);
+    await next('9');
+    expect(made).toHaveBeenCalledTimes(1);
+    const late = new Cursor(null, '5', { pace: 'prompt' });
+    reading.join(late);
+    expect((await late.take(signal))?.records.map(({ data }) => data)).toEqual(['', '', '', '']);
+  });
+
   it('keeps no more for who is slow than so many bytes, and for who is waited for, everything', async () => {
     for (const isLive of [true, false]) {
       const [given, slow] = [new GivenBatches(), new Cursor(null, '5', { pace: 'prompt' })];

@@ -1,8 +1,9 @@
 import type { LogPlace } from '#libs/read-models/src/read-models';
 import { type EventStore, type Position, PositionOfAnotherLog, type RecordedEvent } from '../log/event-store.ts';
-import { bytesOf, UnopenedRecord } from '../log/lazy-record.ts';
+import { bytesOf, LazyRecord, UnopenedRecord } from '../log/lazy-record.ts';
 import { isFromLaterRelease } from '../log/upcasts.ts';
 import type { Cursor, Taken, Way } from './cursor.ts';
+import { letGoOfPublicEvents } from './public-events.ts';
 
 /** How many records are kept. */
 export interface TailLimits {
@@ -56,6 +57,8 @@ export class Reading implements Way {
   private keptBytes = 0;
   /** Of the first record that is kept; they are numbered from 0. */
   private first = 0;
+  /** The first whose content may still be at hand. */
+  private held = 0;
   private readonly ending = new AbortController();
   private settled: (() => void) | null = null;
   private isHeldUp = false;
@@ -225,8 +228,23 @@ export class Reading implements Way {
     this.endPlace = placeAt(last);
     this.lastAt = last.meta.at;
     this.movedAt = performance.now();
+    this.letGo();
     this.drop();
     this.needs.onMoved();
+  }
+
+  /**
+   * What all have handled is kept for the few who come later, and its content is made again for them: at hand for as long as it is kept, it would outlive several collections
+   * of garbage.
+   */
+  private letGo(): void {
+    let needed = this.first + this.kept.length;
+    for (const { next, taken } of this.cursors) needed = Math.min(needed, next ?? needed, taken ?? needed);
+    for (this.held = Math.max(this.held, this.first); this.held < needed; this.held++) {
+      const record = this.kept[this.held - this.first]!;
+      if (record instanceof LazyRecord) record.letGo();
+      letGoOfPublicEvents(record);
+    }
   }
 
   /** What nobody needs any more goes, and what only those need who are far behind. */

@@ -39,6 +39,15 @@ describe('a record', () => {
     expect(record.data).toEqual({ asked: 1 });
   });
 
+  it('makes its content again once it was let go of, and so does what that is made of', () => {
+    const stored = new LazyRecord(envelope, content);
+    const made = withContent(stored, { data: () => ({ of: stored.data }), subject: () => null });
+    const before = [made.data, stored.data];
+    (made as LazyRecord).letGo();
+    expect([made.data, stored.data]).toEqual(before);
+    expect([made.data === before[0], stored.data === before[1]]).toEqual([false, false]);
+  });
+
   it('is asked again where its content could not be made', () => {
     let isAway = true;
     const data = (): string => {

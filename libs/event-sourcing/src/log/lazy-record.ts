@@ -3,7 +3,7 @@ import type { RecordedEvent } from './event-store.ts';
 /** What is known of a record without its content. */
 export type Envelope = Omit<RecordedEvent, 'data' | 'subject'>;
 
-/** JSON text, or what makes the value; it may throw, and is asked again then. */
+/** JSON text, or what makes the value; it may throw, and may be asked again. */
 type Unread = string | (() => unknown);
 
 interface UnreadContent {
@@ -12,7 +12,12 @@ interface UnreadContent {
   readonly bytes?: number;
 }
 
-/** A record whose content is made when somebody asks for it, each half once for all readers; whoever goes by the envelope alone pays nothing for it. */
+const UNMADE = Symbol('unmade');
+
+/**
+ * A record whose content is made when somebody asks for it, each half once for all who read it at about the same time; whoever goes by the envelope alone pays nothing
+ * for it.
+ */
 export class LazyRecord implements RecordedEvent {
   readonly id: RecordedEvent['id'];
   readonly type: RecordedEvent['type'];
@@ -25,13 +30,14 @@ export class LazyRecord implements RecordedEvent {
   readonly position: RecordedEvent['position'];
   /** About as many as its content takes as text. */
   readonly bytes: number;
-  #data: unknown;
-  #subject: unknown;
-  /** Undefined: it is known. */
-  #unreadData: Unread | undefined;
-  #unreadSubject: Unread | undefined;
+  #data: unknown = UNMADE;
+  #subject: unknown = UNMADE;
+  readonly #unreadData: Unread;
+  readonly #unreadSubject: Unread;
+  readonly #source: LazyRecord | null;
 
-  constructor(envelope: Envelope, { data, subject, bytes = lengthOf(data) + lengthOf(subject) }: UnreadContent) {
+  /** `source`: of whose content its own is made. */
+  constructor(envelope: Envelope, { data, subject, bytes = lengthOf(data) + lengthOf(subject) }: UnreadContent, source: LazyRecord | null = null) {
     this.id = envelope.id;
     this.type = envelope.type;
     this.shape = envelope.shape;
@@ -44,22 +50,24 @@ export class LazyRecord implements RecordedEvent {
     this.bytes = bytes;
     this.#unreadData = data;
     this.#unreadSubject = subject;
+    this.#source = source;
   }
 
   get data(): unknown {
-    if (this.#unreadData !== undefined) {
-      this.#data = valueOf(this.#unreadData);
-      this.#unreadData = undefined;
-    }
+    if (this.#data === UNMADE) this.#data = valueOf(this.#unreadData);
     return this.#data;
   }
 
   get subject(): unknown {
-    if (this.#unreadSubject !== undefined) {
-      this.#subject = valueOf(this.#unreadSubject);
-      this.#unreadSubject = undefined;
-    }
+    if (this.#subject === UNMADE) this.#subject = valueOf(this.#unreadSubject);
     return this.#subject;
+  }
+
+  /** What was made of its content is made again for whoever asks from now on. */
+  letGo(): void {
+    this.#data = UNMADE;
+    this.#subject = UNMADE;
+    this.#source?.letGo();
   }
 
   toJSON(): RecordedEvent {
@@ -92,7 +100,8 @@ export function withContent(
   record: Envelope,
   { shape = record.shape, data, subject }: { readonly shape?: number; readonly data: () => unknown; readonly subject: () => unknown },
 ): RecordedEvent {
-  return new LazyRecord(shape === record.shape ? record : { ...envelopeOf(record), shape }, { data, subject, bytes: bytesOf(record) });
+  const source = record instanceof LazyRecord ? record : null;
+  return new LazyRecord(shape === record.shape ? record : { ...envelopeOf(record), shape }, { data, subject, bytes: bytesOf(record) }, source);
 }
 
 /** About as many as the content of a record takes as text; 0 where that is not known. */
