@@ -39,6 +39,8 @@ it.each([
   ['a state in another spelling', { type: 'user', id: 'a', State: 'inactive' }],
   ['groups beside the lines of groups', { type: 'user', id: 'a', groups: ['G'] }],
   ['attributes of a schema that are none', { type: 'user', id: 'a', [ENTERPRISE]: 'R' }],
+  ['what a copy would inherit from', { type: 'user', id: 'a', ['__proto__']: { active: true } }],
+  ['the same in a schema', { type: 'user', id: 'a', [ENTERPRISE]: { ['__proto__']: { department: 'R' } } }],
   ['half a character', { type: 'user', id: 'a', first_name: '\ud800' }],
   ['a group without a name', { type: 'group', id: 'a' }],
   ['members that are no texts', { type: 'group', id: 'a', name: 'a', members: [7] }],

@@ -46,6 +46,10 @@ const PLACES: ReadonlyMap<string, { readonly schema: string | null; readonly nam
   ['employee_number', { schema: ENTERPRISE_SCHEMA, name: 'employeeNumber' }],
   ['manager_id', { schema: ENTERPRISE_SCHEMA, name: 'manager' }],
 ]);
+const NO_GROUPS: readonly string[] = [];
+const TEXTS = ['email', 'username', 'first_name', 'last_name', 'name'] as const;
+/** What a line says of a person by names of the listing's own. */
+const FIELDS: ReadonlySet<string> = new Set([...TEXTS, 'id', 'state', 'groups', ENTERPRISE_SCHEMA]);
 /** What is said by names of the listing's own. */
 const OWN: ReadonlySet<string> = new Set(['schemas', 'meta', 'members', 'password', 'active', 'username', 'externalid', 'emails', 'displayname']);
 /** Those names in another spelling: whoever is inactive would be active for a `State`. */
@@ -54,46 +58,46 @@ const OF_USER: ReadonlySet<string> = new Set([...OWN, 'id', 'email', 'first_name
 /** A line of JSON. @throws ListingFault */
 export function entryOfJson(value: unknown): ListedUser | ListedGroup {
   if (!isObject(value)) throw fault('A line is an object.');
-  const { type, ...fields } = value;
-  if (type === 'user' && 'groups' in fields) throw fault('Groups are lines of their own, which name their members.');
-  if (type === 'user') return userOf(fields);
-  if (type === 'group') return groupOf(fields);
+  const { type } = value;
+  if (type === 'user' && 'groups' in value) throw fault('Groups are lines of their own, which name their members.');
+  if (type === 'user') return userOf(value, 'type');
+  if (type === 'group') return groupOf(value);
   throw fault('The type of a line is user or group.');
 }
 
-/** @throws ListingFault */
-export function userOf({ id, email, username, first_name, last_name, name, state = 'active', groups = [], ...others }: Attributes): ListedUser {
+/** `kind`: the field that says what the line is, where there is one. @throws ListingFault */
+export function userOf(line: Attributes, kind: string | null = null): ListedUser {
+  // Nothing is copied with what is left of it: of a million such objects, most of the memory would be theirs.
+  const { id, email, username, first_name, last_name, name, state = 'active', groups = [] } = line;
   const key = keyOf(id);
-  const texts = { email, username, first_name, last_name, name };
-  for (const [field, value] of Object.entries(texts)) if (!isTextOrAbsent(value)) throw fault(`${field} is a text.`);
+  for (const field of TEXTS) if (!isTextOrAbsent(line[field])) throw fault(`${field} is a text.`);
   if (!STATES.has(state ?? 'active')) throw fault('state is active, inactive or suspended.');
   if (!Array.isArray(groups) || groups.length > MAX_GROUPS || !groups.every((group) => typeof group === 'string' && group !== '' && group.length <= MAX_KEY))
     throw fault(`groups are at most ${MAX_GROUPS} names.`);
-  const said = others[ENTERPRISE_SCHEMA] ?? {};
+  const said = line[ENTERPRISE_SCHEMA] ?? {};
   if (!isObject(said)) throw fault('The attributes of a schema are an object.');
-  const extension: Record<string, unknown> = { ...said };
-  const top: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(others)) {
+  const extension: Record<string, unknown> = {};
+  for (const field of Object.keys(said)) put(extension, field, said[field]);
+  const sent: Record<string, unknown> = {};
+  for (const field of Object.keys(line)) {
+    if (field === kind || FIELDS.has(field)) continue;
     if (OF_USER.has(field.toLowerCase())) throw fault('An attribute has a name that is said otherwise in a listing.');
     const place = PLACES.get(field);
-    if (place !== undefined && place.schema !== null) extension[place.name] = value;
-    else top[place?.name ?? field] = value;
+    put(place !== undefined && place.schema !== null ? extension : sent, place?.name ?? field, line[field]);
   }
-  const attributes = kept('User', {
-    ...top,
-    externalId: key,
-    userName: textOr(username) ?? textOr(email) ?? key,
-    ...(textOr(name) !== null && { displayName: name }),
-    name: { givenName: textOr(first_name), familyName: textOr(last_name) },
-    emails: textOr(email) === null ? [] : [{ value: email, type: 'work', primary: true }],
-    active: (state ?? 'active') === 'active',
-    [ENTERPRISE_SCHEMA]: extension,
-  });
+  sent['externalId'] = key;
+  sent['userName'] = textOr(username) ?? textOr(email) ?? key;
+  if (textOr(name) !== null) sent['displayName'] = name;
+  sent['name'] = { givenName: textOr(first_name), familyName: textOr(last_name) };
+  sent['emails'] = textOr(email) === null ? [] : [{ value: email, type: 'work', primary: true }];
+  sent['active'] = (state ?? 'active') === 'active';
+  sent[ENTERPRISE_SCHEMA] = extension;
+  const attributes = kept('User', sent);
   if (JSON.stringify(attributes).length > MAX_USER) throw fault('A person has at most 32 KiB.');
-  return { type: 'user', key, attributes, groups: [...new Set(groups as readonly string[])] };
+  return { type: 'user', key, attributes, groups: groups.length === 0 ? NO_GROUPS : [...new Set(groups as readonly string[])] };
 }
 
-function groupOf({ id, name, members = [], ...others }: Attributes): ListedGroup {
+function groupOf({ type: _, id, name, members = [], ...others }: Attributes): ListedGroup {
   const key = keyOf(id);
   if (!Array.isArray(members) || members.length > MAX_MEMBERS || !members.every((member) => typeof member === 'string'))
     throw fault(`members are at most ${MAX_MEMBERS} ids of people.`);
@@ -124,6 +128,12 @@ function kept(kind: 'User' | 'Group', sent: Attributes): Attributes {
 function keyOf(id: unknown): string {
   if (typeof id !== 'string' || id.trim() === '' || id.length > MAX_KEY) throw fault(`id is a text of 1 to ${MAX_KEY} characters.`);
   return id;
+}
+
+/** What would be no attribute of the copy, but where it inherits from. */
+function put(copy: Record<string, unknown>, field: string, value: unknown): void {
+  if (field === '__proto__') throw fault('An attribute has a name that none can have.');
+  copy[field] = value;
 }
 
 function isTextOrAbsent(value: unknown): boolean {
