@@ -19,6 +19,7 @@ import { derivedId } from '#libs/platform/src/ids';
 import { isNamed, rarestOf, searchWords } from '#libs/read-models/src/name-search';
 import { filteredPage } from '#libs/read-models/src/pages';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
+import { canBePicked } from '../domain/custom-source.decider.ts';
 import { DEFAULT_ATTRIBUTES } from '../domain/directory-user.decider.ts';
 import {
   createDirectory,
@@ -62,7 +63,7 @@ export class Directories {
   async create({ context, organization_id, type, name, attributes = DEFAULT_ATTRIBUTES, policy }: CreateDirectory): Promise<ConfiguredDirectory> {
     const { environment } = context;
     await this.organizations.require(context, organization_id);
-    requireDistinct(attributes);
+    requirePickable(attributes);
     const id = `directory_${derivedId(context.commandId, 0)}`;
     await this.addresses.register(context, { id, environment_id: environment });
     const { state } = await this.repository.transact(directoryDecider, context, id, createDirectory({ organization_id, type, name, attributes, policy }));
@@ -109,7 +110,7 @@ export class Directories {
   async update(operation: UpdateDirectory): Promise<ConfiguredDirectory> {
     const { context, id, attributes } = operation;
     await this.reader.require(context, id);
-    if (attributes !== undefined) requireDistinct(attributes);
+    if (attributes !== undefined) requirePickable(attributes);
     const { state } = await this.repository.transact(directoryDecider, context, id, updateDirectory(id, operation));
     return this.configured(context.environment, requireDirectory(state, id));
   }
@@ -152,9 +153,15 @@ function withoutMore(directory: StoredDirectory): Directory {
   return { object, id, organization_id, external_key: externalKeyOf(id), type, state: shownState(directory), name, created_at, updated_at };
 }
 
-function requireDistinct(attributes: readonly DirectoryAttribute[]): void {
-  const index = attributes.findIndex(({ name }, place) => attributes.findIndex((other) => other.name === name) < place);
-  if (index === -1) return;
-  const message = 'Each attribute has a name of its own.';
-  throw refusedField('invalid', 'invalid_request_parameters', { field: `attributes.${index}.name`, message, reason: 'given_twice' });
+/** @throws DomainError `invalid_request_parameters` */
+function requirePickable(attributes: readonly DirectoryAttribute[]): void {
+  const refuse = (field: string, message: string, reason: string): never => {
+    throw refusedField('invalid', 'invalid_request_parameters', { field, message, reason });
+  };
+  const names = new Set<string>();
+  for (const [index, { name, source }] of attributes.entries()) {
+    if (names.has(name)) refuse(`attributes.${index}.name`, 'Each attribute has a name of its own.', 'given_twice');
+    names.add(name);
+    if (!canBePicked(source)) refuse(`attributes.${index}.source`, 'Nothing that SCIM sends of a person stands there.', 'unknown_path');
+  }
 }

@@ -20,6 +20,11 @@ const MAX_ITEMS = 500;
 /** Names that a copy in some program would take for something else. */
 const FORBIDDEN: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
+/** Whether an attribute of this name is accepted, and left out of what is kept. */
+export function keepsNothingOf(kind: ResourceKind, name: string): boolean {
+  return LEFT_OUT[kind].has(name.toLowerCase());
+}
+
 /**
  * The attributes of a resource in the form in which they are kept: as they were sent, names spelled as their schemas have them, without what is empty.
  * @throws ScimError `invalidValue`

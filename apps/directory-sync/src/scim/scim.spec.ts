@@ -541,6 +541,14 @@ describe('a directory', () => {
     await suite.get('/directory_users?email=ada@acme.test').expect(422, { errors: [{ field: 'email' }] });
     await suite.get(`/directories/${directory.id}`).expect(200, { metadata: { users: { active: 2, inactive: 0 }, groups: 1 } });
     await suite.patch(`/admin/directories/${directory.id}`, { attributes: [{ name: 'call_me', source: 'name.givenName' }] }).expect(200);
+    await suite
+      .patch(`/admin/directories/${directory.id}`, {
+        attributes: [
+          { name: 'call_me', source: 'title' },
+          { name: 'first', source: 'name.given' },
+        ],
+      })
+      .expect(422, { errors: [{ code: 'unknown_path', field: 'attributes.1.source' }] });
     await suite.get(`/directory_users/${ada.id}`).expect(200, { custom_attributes: { call_me: 'Ada' } });
   });
 
