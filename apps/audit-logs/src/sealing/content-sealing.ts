@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, randomFillSync, type KeyObject } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { Deflater } from './deflate.ts';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
@@ -31,6 +32,8 @@ const DICTIONARIES: readonly Buffer[] = [
   ),
 ];
 const WRITTEN = DICTIONARIES.length;
+/** For what most events come to; what is longer is left to zlib. */
+const deflater = new Deflater(DICTIONARIES[WRITTEN - 1]!);
 
 /** Random bytes in stock: asking the system for twelve at a time costs more than the encryption. */
 const stock = Buffer.alloc(IV_BYTES * 256);
@@ -38,13 +41,24 @@ let taken = stock.length;
 
 /** Compressed and sealed (AES-256-GCM). `binding` says which event it is of: moved elsewhere, it does not open. */
 export function sealContent(key: KeyObject, binding: string, content: string): string {
-  const bytes = Buffer.from(content);
-  const compressed = deflateRawSync(bytes, { dictionary: DICTIONARIES[WRITTEN - 1], chunkSize: CHUNKS.sealed, ...WINDOW });
-  const isSmaller = compressed.length < bytes.length;
+  const compressed = deflater.deflate(content) ?? deflatedByZlib(content);
+  const isSmaller = compressed.length < Buffer.byteLength(content);
+  const inner = isSmaller ? compressed : Buffer.from(content);
+  const number = isSmaller ? WRITTEN : PLAIN;
   const iv = freshIv();
-  const head = Buffer.of(isSmaller ? WRITTEN : PLAIN);
-  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(`${head[0]} ${binding}`));
-  return Buffer.concat([head, iv, cipher.update(isSmaller ? compressed : bytes), cipher.final(), cipher.getAuthTag()]).toString('base64url');
+  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(`${number} ${binding}`));
+  const sealed = Buffer.allocUnsafe(1 + IV_BYTES + inner.length + TAG_BYTES);
+  sealed[0] = number;
+  sealed.set(iv, 1);
+  sealed.set(cipher.update(inner), 1 + IV_BYTES);
+  // GCM has nothing left to say here.
+  cipher.final();
+  sealed.set(cipher.getAuthTag(), sealed.length - TAG_BYTES);
+  return sealed.toString('base64url');
+}
+
+function deflatedByZlib(content: string): Buffer {
+  return deflateRawSync(Buffer.from(content), { dictionary: DICTIONARIES[WRITTEN - 1], chunkSize: CHUNKS.sealed, ...WINDOW });
 }
 
 /** @throws Error when it was altered, moved, sealed with another key, or compressed in a way that only a later release knows */
@@ -66,5 +80,5 @@ function freshIv(): Buffer {
     taken = 0;
   }
   taken += IV_BYTES;
-  return Buffer.from(stock.subarray(taken - IV_BYTES, taken));
+  return stock.subarray(taken - IV_BYTES, taken);
 }
