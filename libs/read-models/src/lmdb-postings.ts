@@ -4,11 +4,13 @@ import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 /** Ranks per chunk: about 2 KB, half a page. */
 const CHUNK = 48;
 const SEPARATOR = '\x01';
+/** Most lists have one rank: that stands in the key. */
+const NO_MORE = Buffer.allocUnsafeSlow(1).subarray(1);
 
-/** A chunk that is being changed; it takes every rank before `end`. */
+/** A chunk that is being changed, by the key that it has in the tree; '' where it has none yet. */
 interface Chunk {
+  readonly key: string;
   readonly ranks: string[];
-  readonly end: string | null;
 }
 
 /** From `lower` (inclusive) to `upper` (exclusive). */
@@ -57,9 +59,14 @@ export class Postings {
       if (ranks[index] === rank) ranks.splice(index, 1);
     }
     let chunk: Chunk | null = null;
+    let end: string | null | undefined;
     for (const rank of adds) {
-      // Ranks that are written together are neighbours: most belong where the one before did.
-      if (chunk === null || (chunk.end !== null && rank >= chunk.end)) chunk = this.chunkAt(list, rank, chunks);
+      // Ranks that are written together are neighbours: most belong where the one before did. Where that ends nobody has to know of one alone.
+      if (chunk !== null && end === undefined) end = this.next(list, chunk.key === '' ? list : chunk.key + '\0');
+      if (chunk === null || (end != null && rank >= end)) {
+        chunk = this.chunkAt(list, rank, chunks);
+        end = undefined;
+      }
       const index = placeOf(rank, chunk.ranks);
       if (index === chunk.ranks.length) chunk.ranks.push(rank);
       else if (chunk.ranks[index] !== rank) chunk.ranks.splice(index, 0, rank);
@@ -76,6 +83,7 @@ export class Postings {
   }
 
   private write(list: string, ranks: readonly string[]): void {
+    if (ranks.length === 1) return this.db.put(list + ranks[0]!, NO_MORE);
     for (let start = 0; start < ranks.length; start += CHUNK) {
       this.db.put(list + ranks[start]!, this.arena.latin1(ranks.slice(start + 1, start + CHUNK).join(SEPARATOR)));
     }
@@ -87,10 +95,10 @@ export class Postings {
     const key = floor?.key ?? '';
     let ranks = chunks.get(key);
     if (ranks === undefined) chunks.set(key, (ranks = floor === undefined ? [] : ranksOf(list, floor.key, floor.value)));
-    return { ranks, end: this.next(list, key === '' ? list : key + '\0') };
+    return { key, ranks };
   }
 
-  /** Where the next chunk from `key` on begins. */
+  /** Where the next chunk from `key` on begins; null: there is none. */
   private next(list: string, key: string): string | null {
     for (const next of this.db.getRange({ start: key, end: list + '\xff', limit: 1 })) return next.key.slice(list.length);
     return null;

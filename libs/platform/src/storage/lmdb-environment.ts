@@ -222,7 +222,9 @@ export class LmdbEnvironment {
       this.turn = null;
       this.lastTurn = turn;
       const group = this.owners.ifVersion(OWNER_KEY, this.ownerNumber, () => {
-        for (const { write, key, bytes } of turn.writes.splice(0)) write(key, bytes);
+        // Each goes from the list before the next: garbage that is collected meanwhile is not kept by it.
+        const writes = turn.writes.splice(0).reverse();
+        for (let next = writes.pop(); next !== undefined; next = writes.pop()) next.write(next.key, next.bytes);
       });
       group.then(
         (isOwner) => (isOwner ? turn.committed.resolve() : this.takenOver()),
