@@ -1,4 +1,4 @@
-import { HASH_BYTES, nodeHash } from './merkle-hash.ts';
+import { HASH_BYTES, rootOfLevel } from './merkle-hash.ts';
 import type { Nodes } from './spans.ts';
 
 // The tiles of https://c2sp.org/tlog-tiles: level 0 has the hashes of the leaves, each level above has those of whole tiles of the one below.
@@ -97,10 +97,10 @@ export class TreeNodes implements Nodes {
     const width = 2 ** (level % TILE_HEIGHT);
     const first = index * width;
     const onEdge = this.edge.at(tileLevel, first);
-    if (onEdge !== undefined) return folded(Array.from({ length: width }, (_, at) => this.edge.at(tileLevel, first + at)!));
+    if (onEdge !== undefined) return rootOfLevel(Buffer.concat(Array.from({ length: width }, (_, at) => this.edge.at(tileLevel, first + at)!)));
     const tile = await this.tile(tileLevel, Math.floor(first / TILE_WIDTH));
     const from = (first % TILE_WIDTH) * HASH_BYTES;
-    return folded(hashesOf(tile.subarray(from, from + width * HASH_BYTES)));
+    return rootOfLevel(tile.subarray(from, from + width * HASH_BYTES));
   }
 
   private tile(level: number, index: number): Promise<Buffer> {
@@ -117,16 +117,9 @@ export class TreeNodes implements Nodes {
 /** The one hash that a full tile is in the level above. */
 export function tileRoot(tile: Buffer): Buffer {
   if (tile.length !== TILE_WIDTH * HASH_BYTES) throw new RangeError(`A tile has ${tile.length} bytes.`);
-  return folded(hashesOf(tile));
+  return rootOfLevel(tile);
 }
 
 export function hashesOf(bytes: Buffer): readonly Buffer[] {
   return Array.from({ length: bytes.length / HASH_BYTES }, (_, at) => bytes.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES));
-}
-
-/** The root of a complete subtree by the hashes of one of its levels. */
-function folded(hashes: readonly Buffer[]): Buffer {
-  let level = hashes;
-  while (level.length > 1) level = Array.from({ length: level.length / 2 }, (_, at) => nodeHash(level[2 * at]!, level[2 * at + 1]!));
-  return level[0]!;
 }
