@@ -4,6 +4,7 @@ import { createSecretKey } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { SystemClock } from '#libs/platform/src/clock';
 import { unavailable } from '#libs/platform/src/domain-error';
 import { newCommandId, newUlid } from '#libs/platform/src/ids';
@@ -342,6 +343,60 @@ describe('the projector', () => {
     await running.refill();
     await expect(table.write([], position, token)).rejects.toThrow(Fenced);
     expect(await total('a')).toEqual({ total: 1 });
+  });
+
+  describe('tells how far behind views are', () => {
+    const told = async (): Promise<number> => Number(/^gatehouse_projector_lag_seconds\{service="counting"\} (\S+)$/m.exec(await metrics.text())![1]);
+
+    /** Whoever asks for a lease hears that; resolves when none is held. The answer: ends it. */
+    async function leases(answer: () => Promise<null>): Promise<() => void> {
+      store.lease = answer;
+      await until(() => projector!.held().length === 0);
+      return () => Reflect.deleteProperty(store, 'lease');
+    }
+
+    const cutOff = () => leases(() => Promise.reject(new Error('The store is away.')));
+
+    it('while nobody can bring them along, and until somebody does', async () => {
+      await start();
+      const mend = await cutOff();
+      expect(await told()).toBe(0);
+      const position = await count('a', 4);
+      await until(async () => (await told()) > 0.05);
+      const before = await told();
+      await until(async () => (await told()) > before);
+      mend();
+      await projector!.caughtUpWith(position);
+      expect(await told()).toBe(0);
+    });
+
+    it('until another process is seen to have gone on', async () => {
+      await start();
+      const mend = await cutOff();
+      const position = await count('a', 4);
+      await until(async () => (await told()) > 0);
+      const [other, replica] = [new LmdbShortLived(storage, clock), newUlid(clock.now())];
+      for (const view of [counters, amounts]) {
+        const table = readModels.table(tableOf(anyView(view)));
+        const lease = `view.${table.definition.name}`;
+        await until(async () => (await other.lease(lease, replica, 60_000)) !== null);
+        await table.write([], position, (await other.lease(lease, replica, 60_000))!.token);
+      }
+      mend();
+      await until(async () => (await told()) === 0);
+      expect(projector!.held()).toEqual([]);
+    });
+
+    it('and not, where another process has taken the lease', async () => {
+      await start();
+      const end = await leases(() => Promise.resolve(null));
+      await count('a', 4);
+      // The first look would be what it counts from.
+      await told();
+      await pause(20);
+      expect(await told()).toBe(0);
+      end();
+    });
   });
 
   it('fills all views anew', async () => {

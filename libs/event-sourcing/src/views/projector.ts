@@ -46,7 +46,7 @@ export class ProjectorMetrics {
   constructor(metrics: Metrics) {
     metrics.gauge({
       name: 'projector_lag_seconds',
-      help: 'Age of the oldest event that the views which this process brings along have not seen; 0 when they have seen all.',
+      help: 'Age of the oldest event that the views which this process brings along, or brought along until nobody could, have not seen; 0 when they have seen all.',
       labels: ['service'],
       collect: async (gauge) => {
         for (const projector of this.projectors) gauge.set({ service: projector.service }, await projector.lag());
@@ -193,9 +193,10 @@ export class Projector implements BackgroundComponent {
   /** In seconds. */
   async lag(): Promise<number> {
     const { reader, clock } = this.needs.following;
-    if (this.held().length === 0) return 0;
+    const views = this.views.filter(({ isToldOf }) => isToldOf);
+    if (views.length === 0) return 0;
     const head = await reader.head();
-    const behind = this.views.map((view) => view.behindSince(head)).filter((since) => since !== null && since > 0) as readonly number[];
+    const behind = views.map((view) => view.behindSince(head)).filter((since) => since !== null && since > 0) as readonly number[];
     return behind.length === 0 ? 0 : Math.max(0, clock.now() - Math.min(...behind)) / 1_000;
   }
 
@@ -275,7 +276,8 @@ export class Projector implements BackgroundComponent {
 
   private lose(view: ViewRunner): void {
     this.needs.following.log.warn('Another process may bring a view along since; this one goes on when it gets the lease again.', { view: view.view.name });
-    view.lose();
+    if (this.needs.leases.isCutOff) view.abandon();
+    else view.lose();
     this.hurry();
   }
 
@@ -289,6 +291,7 @@ export class Projector implements BackgroundComponent {
         await this.openTaken(signal);
         await this.rest();
         await Promise.all(this.held().map((view) => view.tell()));
+        await Promise.all(this.views.filter(({ seemsAbandoned }) => seemsAbandoned).map((view) => view.look()));
         await this.dropOldVersions();
         this.hasFailed = false;
       } catch (error) {

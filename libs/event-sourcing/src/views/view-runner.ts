@@ -65,6 +65,8 @@ export class ViewRunner implements Awaited {
   private known: Position = START;
   /** The stored checkpoint. */
   private stored: Position = START;
+  /** It was brought along here until the lease was lost: what it had seen then, and since when it is behind, as far as is known; null: another process has been seen to go on. */
+  private abandoned: { readonly position: Position; since: number | null } | null = null;
   /** Since it was opened last: only what was begun then may bring it further. */
   private going = new AbortController();
 
@@ -119,9 +121,24 @@ export class ViewRunner implements Awaited {
     this.follower.hurry(position);
   }
 
-  /** When the oldest event was recorded that it has not seen, where it is brought along here (milliseconds since the epoch); null: there is none. */
+  /**
+   * When the oldest event was recorded that it has not seen (milliseconds since the epoch), where it is brought along here, or was until nobody could: what
+   * hangs ends leases as well. null: there is none.
+   */
   behindSince(head: Position): number | null {
-    return this.isFollowing ? this.follower.behindSince(head) : null;
+    if (this.isFollowing) return this.follower.behindSince(head);
+    if (this.abandoned !== null && head > this.abandoned.position) this.abandoned.since ??= this.needs.clock.now();
+    return this.abandoned?.since ?? null;
+  }
+
+  /** Whether this process has to say how far behind it is. */
+  get isToldOf(): boolean {
+    return this.isFollowing || this.abandoned !== null;
+  }
+
+  /** Whether nobody has been seen to go on with it, though there is something to be seen. */
+  get seemsAbandoned(): boolean {
+    return this.isElsewhere && this.abandoned !== null && this.abandoned.since !== null;
   }
 
   /** For a start: a view that is halted may be about to go on, and one that is being filled is waited for. */
@@ -142,6 +159,12 @@ export class ViewRunner implements Awaited {
     this.told = null;
     this.rebuilding = '';
     return true;
+  }
+
+  /** Nobody can be asked for the lease: another process may have it, or none. */
+  abandon(): void {
+    if (this.isFollowing) this.abandoned = { position: this.position, since: this.follower.behindSince(this.position) };
+    this.lose();
   }
 
   /** The lease is no longer ours. */
@@ -177,6 +200,7 @@ export class ViewRunner implements Awaited {
     const checkpoint = await this.table.checkpoint();
     if (!this.isElsewhere) return;
     this.known = checkpoint;
+    if (this.abandoned !== null && checkpoint > this.abandoned.position) this.abandoned = null;
     if (this.left !== null) this.show();
   }
 
@@ -209,6 +233,7 @@ export class ViewRunner implements Awaited {
     this.going = new AbortController();
     const cursor = this.follower.begin(position);
     this.phase = 'following';
+    this.abandoned = null;
     // Rows that are there may not be all: nobody is to take them for that.
     if (position === START && this.halt === null && !this.isAsOldAsLog) this.setHalt({ reason: 'rebuilding', position });
     this.settle();
