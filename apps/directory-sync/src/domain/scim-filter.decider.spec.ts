@@ -1,5 +1,5 @@
 import { parseFilter } from '../scim/parse-filter.ts';
-import { fits } from './scim-filter.decider.ts';
+import { comparesTimes, fits } from './scim-filter.decider.ts';
 
 const user = {
   id: 'directory_user_1',
@@ -35,6 +35,28 @@ describe('a filter', () => {
     ['name.familyName eq "O\'Hara \\"the\\" \\\\ great"', true],
     ['title eq null', true],
   ])('%s', (text, expected) => expect(fits(user, parseFilter(text))).toBe(expected));
+
+  it.each([
+    ['Straße', 'STRASSE'],
+    ['Σίσυφος', 'ΣΊΣΥΦΟΣ'],
+    ['\u0130stanbul', 'i\u0307stanbul'],
+    ['ﬁona', 'FIONA'],
+    ['Andre\u0301', 'ANDR\u00c9'],
+    [' Ada ', 'ada'],
+  ])('finds %s by %s: case is no difference, and nobody else can have that name', (userName, asked) => {
+    for (const op of ['eq', 'sw']) expect(fits({ userName }, parseFilter(`userName ${op} "${asked}"`))).toBe(true);
+    expect(fits({ userName }, parseFilter(`userName ne "${asked}"`))).toBe(false);
+    expect(fits({ externalId: userName }, parseFilter(`externalId eq "${asked}"`))).toBe(false);
+  });
+
+  it.each([
+    ['meta.lastModified gt "yesterday"', false],
+    ['not (meta.created le 5)', false],
+    ['userName sw "a" and meta.lastModified eq null', false],
+    ['urn:ietf:params:scim:schemas:core:2.0:User:meta.lastModified ge ""', false],
+    ['meta.lastModified sw "2026" or meta.created pr', true],
+    ['meta.lastModified lt "2026-01-15"', true],
+  ])('compares times with times: %s', (text, expected) => expect(comparesTimes(parseFilter(text))).toBe(expected));
 
   it.each([
     'userName',

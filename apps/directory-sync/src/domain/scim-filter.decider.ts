@@ -1,5 +1,6 @@
+import { foldedText } from '#libs/platform/src/folded-text.decider';
 import { attributeNamed, subAttributeNamed, type ResourceKind } from './scim-schema.decider.ts';
-import { CUSTOM_ATTRIBUTES, ENTERPRISE_SCHEMA, isObject, OWN_SCHEMA, stepsOf, truthOf, valuesAt } from './scim-values.decider.ts';
+import { CUSTOM_ATTRIBUTES, ENTERPRISE_SCHEMA, foldedValue, isObject, OWN_SCHEMA, stepsOf, truthOf, valuesAt } from './scim-values.decider.ts';
 
 /** A filter as it was read. Paths are as they were written. */
 export type ScimFilter =
@@ -33,6 +34,29 @@ export function filterOf(kind: ResourceKind, filter: ScimFilter): ScimFilter | n
 /** Whether each attribute that a filter names is one of some of these kinds. Of schemas that are not ours nothing is known. */
 export function isKnown(filter: ScimFilter, kinds: readonly ResourceKind[]): boolean {
   return pathsOf(filter).every((path) => kinds.some((kind) => isAttribute(kind, stepsOf(path))));
+}
+
+const TIMES: ReadonlySet<string> = new Set(['meta.lastmodified', 'meta.created']);
+const OF_TIMES: ReadonlySet<string> = new Set(['eq', 'ne', 'gt', 'ge', 'lt', 'le']);
+
+/** Whether what a filter compares times with are times: nothing is before or after anything else. */
+export function comparesTimes(filter: ScimFilter): boolean {
+  switch (filter.op) {
+    case 'and':
+    case 'or':
+      return filter.filters.every(comparesTimes);
+    case 'not':
+    case '[]':
+      return comparesTimes(filter.filter);
+    case 'pr':
+      return true;
+    default:
+      return (
+        !TIMES.has(stepsOf(filter.path).join('.').toLowerCase()) ||
+        !OF_TIMES.has(filter.op) ||
+        (typeof filter.value === 'string' && !Number.isNaN(Date.parse(filter.value)))
+      );
+  }
 }
 
 /** What an answer has and nobody keeps with the resource: it is not looked at where filters are. */
@@ -112,7 +136,7 @@ export function fits(value: unknown, filter: ScimFilter, above = ''): boolean {
 
 function compares(value: unknown, { op, path, value: wanted }: Comparison, above: string): boolean {
   const found = valuesAt(value, stepsOf(path)).map((each) => (isObject(each) && 'value' in each ? each['value'] : each));
-  const fold = (text: string): string => (EXACT.has(`${above}${path}`.toLowerCase()) ? text : text.toLowerCase());
+  const fold = EXACT.has(`${above}${path}`.toLowerCase()) ? (text: string): string => text : op === 'eq' || op === 'ne' || op === 'sw' ? foldedWhole : folded;
   if (wanted === null) return op === 'eq' ? found.length === 0 : op === 'ne' && found.length > 0;
   if (op === 'ne') return !found.some((each) => isEqual(each, wanted, fold));
   return found.some((each) => {
@@ -131,6 +155,18 @@ function compares(value: unknown, { op, path, value: wanted }: Comparison, above
         return ordered(op, orderOf(one, other));
     }
   });
+}
+
+/** Nothing but ASCII, which most texts are: a look at thousands of values takes little time. */
+const ASCII = /^[ -~]*$/;
+
+function folded(text: string): string {
+  return ASCII.test(text) ? text.toLowerCase() : foldedText(text);
+}
+
+/** As indexes and claims have it: who is looked for by a name that somebody else cannot have any more is found. */
+function foldedWhole(text: string): string {
+  return ASCII.test(text) ? text.trim().toLowerCase() : foldedValue(text);
 }
 
 function isEqual(one: unknown, wanted: string | number | boolean, fold: (text: string) => string): boolean {

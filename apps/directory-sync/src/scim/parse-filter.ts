@@ -1,6 +1,6 @@
 import { parse, type Filter } from 'scim2-parse-filter';
 import { ScimError } from '../domain/scim-domain-error.ts';
-import { isKnown, termsOf, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
+import { comparesTimes, isKnown, termsOf, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
 import type { ResourceKind } from '../domain/scim-schema.decider.ts';
 
 const MAX_LENGTH = 2_048;
@@ -27,6 +27,7 @@ export function parseSearch(text: string, kinds: readonly ResourceKind[]): ScimF
   if (text === '') return null;
   const filter = parseFilter(text);
   if (!isKnown(filter, kinds)) throw new ScimError(400, 'invalidFilter', 'The filter names an attribute that there is not.');
+  if (!comparesTimes(filter)) throw new ScimError(400, 'invalidFilter', 'A time is compared with what is none.');
   return filter;
 }
 

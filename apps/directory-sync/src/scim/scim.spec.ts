@@ -383,6 +383,21 @@ describe('SCIM', () => {
     expect((await directory.get(`/Users/${id}`)).userName).toBe(userName);
   });
 
+  it('finds whoever has a name by every spelling that nobody else can have', async () => {
+    const own = await GivenDirectory.open();
+    for (const [name, other] of [
+      ['straße@acme.test', 'STRASSE@acme.test'],
+      ['Σίσυφος', 'ΣΊΣΥΦΟΣ'],
+      [' Ada', 'ada '],
+    ]) {
+      const { id } = await own.person({ userName: name });
+      expect(await own.expect(409, 'POST', '/Users', { userName: other })).toMatchObject({ scimType: 'uniqueness' });
+      expect(await own.filtered('Users', `userName eq "${other}"`)).toMatchObject({ totalResults: 1, Resources: [{ id }] });
+      const group = await own.group({ displayName: name });
+      expect(await own.filtered('Groups', `displayName eq "${other}"`)).toMatchObject({ totalResults: 1, Resources: [{ id: group.id }] });
+    }
+  });
+
   it('filters by indexes', async () => {
     const own = await GivenDirectory.open();
     const ada = await own.person({ userName: 'ada.lovelace@acme.test', displayName: 'Ada Lovelace', emails: [{ value: 'ADA@acme.test', type: 'work' }] });
@@ -409,6 +424,7 @@ describe('SCIM', () => {
 
   it.each([
     ['GET', '/Users?filter=userName+is+%22x%22', undefined, 400, 'invalidFilter'],
+    ['GET', '/Users?filter=meta.lastModified+gt+%22yesterday%22', undefined, 400, 'invalidFilter'],
     ['POST', '/Users', '{', 400, 'invalidSyntax'],
     ['POST', '/Users', [], 400, 'invalidSyntax'],
     ['POST', '/Users', { schemas: [USER] }, 400, 'invalidValue'],
