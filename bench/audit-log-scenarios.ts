@@ -19,7 +19,7 @@ import { Program } from './program.ts';
 import { reference } from './reference.ts';
 import type { Ground, Pace, Row, Scenario } from './scenario.ts';
 import { loaded, timing, type SuiteResult } from './suite-load.ts';
-import { KEY, Suite } from './suite.ts';
+import { KEY, settingsFor, Suite } from './suite.ts';
 import { count, percent, rate, row, unique } from './table.ts';
 
 const ORGANIZATIONS = 1_000;
@@ -37,6 +37,8 @@ const SCHEMA = {
   targets: [{ type: 'document' }],
   metadata: { type: 'object', properties: { request_id: { type: 'string' }, plan: { type: 'string' }, pages: { type: 'integer' } }, required: ['request_id'] },
 };
+/** Places all over a trail: with so many, what is opened for a page is forgotten before it is asked for again. */
+const PLACES = 1_000;
 const LEAVES = 10_000_000;
 const PROOFS = 500;
 
@@ -45,6 +47,7 @@ export const AUDIT_LOG_SCENARIOS: readonly Scenario[] = [
   { name: 'cluster-audit', organizations: 'none', measure: auditEventsInCluster },
   { name: 'audit-stream', organizations: 'none', measure: auditStream },
   { name: 'audit-exports', organizations: 'none', measure: auditExports },
+  { name: 'audit-pages', organizations: 'none', measure: auditPages },
   { name: 'audit-proofs', organizations: 'none', measure: auditProofs },
 ];
 
@@ -236,6 +239,49 @@ async function auditProofs(ground: Ground): Promise<readonly Row[]> {
   const [p50, p99] = [0.5, 0.99].map((part) => others[Math.floor(others.length * part)]!) as [number, number];
   const measured = `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms; the first of a process ${first.toFixed(1)} ms`;
   return [row(`proof of inclusion among ${count(LEAVES)} events, by its tiles`, '≤ 5 ms', measured, p99 <= 5)];
+}
+
+/** Pages of a long trail: from places all over it, and from its end, where each shares most events with the next. */
+async function auditPages(ground: Ground, pace: Pace): Promise<readonly Row[]> {
+  const directory = join(ground.directory, 'audit-pages');
+  const events = pace.listedAuditEvents;
+  const made = await Suite.start(directory);
+  const id = await organization(made, 0);
+  for (const action of ACTIONS) await made.post(schemasOf(action), SCHEMA);
+  await made.stop();
+  const seeded = await new Program('bench/audit-seed.js', { ...settingsFor(directory), PORT: '0' }, [ACTIONS.join(), id, String(events)]).ended();
+  const suite = await Suite.start(directory, pace.profiles === null ? [] : [await loadedFirst('profiler.js', join(pace.profiles, 'audit-pages'))]);
+  try {
+    await suite.caughtUp();
+    const list = `/audit_logs/events?organization_id=${id}&actions=document.shared`;
+    const [first, last] = await Promise.all(
+      ['asc', 'desc'].map(async (order) => Date.parse((await pageOf(suite, `${list}&limit=1&order=${order}`))[0]!.occurred_at)),
+    );
+    const paths: string[] = [];
+    while (paths.length < PLACES) {
+      const time = new Date(first! + Math.random() * (last! - first!)).toISOString();
+      const [found] = await pageOf(suite, `${list}&limit=1&range_end=${time}`);
+      if (found !== undefined) paths.push(`${list}&limit=100&after=${found.id}`);
+    }
+    const file = await ground.fileOf('places', paths);
+    const read = (): Promise<SuiteResult> => loaded(suite, { url: suite.url, script: 'get', arguments: [KEY, file], connections: 32, seconds: pace.seconds });
+    // What is compiled at first, and pages of the disk.
+    await read();
+    const anywhere = await read();
+    const newest = await filteredPages(ground, suite, id, pace);
+    const what = `\`GET /audit_logs/events\`, pages of 100, one action, over ${count(events)} events of one organization`;
+    return [
+      row(`${what}, from ${count(PLACES)} places all over it`, '≥ 500/s', timing(anywhere), anywhere.perSecond >= 500),
+      row('the same, from its end', '≥ 500/s', timing(newest), newest.perSecond >= 500),
+      row('recording them, without HTTP', 'measured', rate((events / seeded) * 1_000), true),
+    ];
+  } finally {
+    await suite.stop();
+  }
+}
+
+async function pageOf(suite: Suite, path: string): Promise<readonly { readonly id: string; readonly occurred_at: string }[]> {
+  return (JSON.parse(await suite.get(path)) as { readonly data: readonly { readonly id: string; readonly occurred_at: string }[] }).data;
 }
 
 interface StreamShown {

@@ -16,6 +16,7 @@ const USAGE = `npm run bench -- [--only NAME]… [--seconds N] [--organizations 
   --sessions N         that are refreshed, instead of 10,000, and four times as many users with codes by mail
   --people N           in a directory that is synced or listed, instead of 100,000; the targets are of 1,000,000
   --events N           of an audit trail that is exported, instead of 1,000,000: at least
+  --listed N           of an audit trail that is read by pages, instead of 2,000,000
   --profiles DIR       the processes of a cluster, and those of sign-in, keys and directories, write what their processor did there, for a browser's developer tools`;
 
 const { values } = parseArgs({
@@ -27,6 +28,7 @@ const { values } = parseArgs({
     sessions: { type: 'string', default: '10000' },
     people: { type: 'string', default: '100000' },
     events: { type: 'string', default: '1000000' },
+    listed: { type: 'string', default: '2000000' },
     profiles: { type: 'string' },
     help: { type: 'boolean' },
   },
@@ -43,6 +45,7 @@ const pace: Pace = {
   sessions: Number(values.sessions),
   people: Number(values.people),
   auditEvents: Number(values.events),
+  listedAuditEvents: Number(values.listed),
   profiles: values.profiles === undefined ? null : resolve(values.profiles),
 };
 const chosen = SCENARIOS.filter(({ name }) => values.only?.includes(name) ?? true);

@@ -30,6 +30,8 @@ export interface Pace {
   readonly people: number;
   /** In an audit trail that is exported. */
   readonly auditEvents: number;
+  /** In an audit trail that is read by pages. */
+  readonly listedAuditEvents: number;
   /** Where the processes of a cluster leave what their processor did; null: nowhere. */
   readonly profiles: string | null;
 }

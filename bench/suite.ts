@@ -112,7 +112,8 @@ export class Suite {
   }
 }
 
-function settingsFor(directory: string): Readonly<Record<string, string>> {
+/** Of a suite on a data directory, and of programs that take its place there. */
+export function settingsFor(directory: string): Readonly<Record<string, string>> {
   // A name server that refuses at once, so that no domain of the bench is asked for outside.
   return { DATA_DIR: directory, GATEHOUSE_API_KEY: KEY, RATE_LIMITS: 'off', LOG_LEVEL: 'warn', DNS_SERVERS: '127.0.0.1:9' };
 }

@@ -362,6 +362,20 @@ describe('exports of audit trails whose files are stored badly, or not at all', 
     await until(async () => (await stored(id)).length === 0);
   });
 
+  it('leave nothing of what the store did not let go, once it does', async () => {
+    const acme = await organization();
+    blobs.lie(100);
+    blobs.unremovable = `audit_exports/${ENVIRONMENT}/`;
+    const id = await ask(acme);
+    expect(await over(id)).toMatchObject({ state: 'error', error: { code: 'storage_unavailable' } });
+    expect((await stored(id)).length).toBeGreaterThan(2);
+    blobs.unremovable = null;
+    await until(async () => {
+      clock.forward(60_000);
+      return (await stored(id)).length === 0;
+    });
+  });
+
   it('go when their time is over, whatever cannot be removed of others', async () => {
     const [one, other] = [await over(await ask(await organization())), await over(await ask(await organization()))];
     blobs.unremovable = `audit_exports/${ENVIRONMENT}/${one.id}/`;

@@ -41,6 +41,9 @@ const LONGEST_MS = 86_400_000;
 /** How often each was begun: outlives the process that one ends. */
 const TRIES = 'audit_export_tries';
 const LOOK_UP_MS = 30_000;
+/** What the store did not let go is tried again so much later. What nobody remembers any more is found among what nobody owns. */
+const LEFT_AGAIN_MS = 60_000;
+const MOST_LEFT = 1_000;
 
 /** An export that is to be made. */
 interface Due {
@@ -52,6 +55,13 @@ interface Due {
   at: number;
   /** It is not tried any more, which is to be recorded. */
   failure: ExportFailure | null;
+}
+
+/** An export that is over, and whose other attempts may have left something. */
+interface Over {
+  readonly id: string;
+  /** Whose files stay; null: nobody's. */
+  readonly attempt: string | null;
 }
 
 /** Has exports made, on one replica at a time. */
@@ -66,6 +76,9 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
   /** When an organization had its turn last: the one that had it longest ago is next. */
   private readonly turns = new Map<string, number>();
   private turn = 0;
+  /** By export, what the store did not let go, and when it is tried again (milliseconds since the epoch). */
+  private readonly left = new Map<string, { readonly environment: string; readonly over: Over; readonly at: number }>();
+  private leaving: Promise<void> | null = null;
   private readonly asked = new Signal();
   private lease = new AbortController();
   private working: Promise<void> = Promise.resolve();
@@ -153,11 +166,12 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
           void this.unowned.remove().catch((error: unknown) => this.log.debug('Files of exports could not be looked through.', { error }));
         }
       }
+      this.leaving ??= this.leaveRest(signal).finally(() => (this.leaving = null));
       const over = new AbortController();
       await Promise.race([this.asked.next(AbortSignal.any([signal, over.signal])), pause(LOOK_MS), ...this.running.values()]);
       over.abort();
     }
-    await Promise.all(this.running.values());
+    await Promise.all([...this.running.values(), this.leaving]);
   }
 
   /** Of organizations that have none made now: of the one that had its turn longest ago, the oldest. */
@@ -242,7 +256,7 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
       await this.leaveNothing(environment, { id, attempt: files.attempt });
     }
     // Another was faster, or its organization has gone.
-    else await this.files.remove(environment, { id, attempt: files.attempt });
+    else await this.leaveNothing(environment, { id, attempt: state!.files?.attempt ?? null });
   }
 
   private async fail(due: Due, made: StoredAuditExport, reason: ExportFailure): Promise<true> {
@@ -256,11 +270,18 @@ export class ExportWork implements BackgroundComponent, OnModuleInit {
     return true;
   }
 
-  /** Where the store is away, the files are found among those that nobody owns. */
-  private async leaveNothing(environment: string, over: { readonly id: string; readonly attempt: string | null }): Promise<void> {
-    await this.files
-      .removeOthers(environment, over)
-      .catch((error: unknown) => this.log.debug('Files of attempts to make an export stay for now.', { export: over.id, error }));
+  private async leaveNothing(environment: string, over: Over): Promise<void> {
+    this.left.delete(over.id);
+    try {
+      await this.files.removeOthers(environment, over);
+    } catch (error) {
+      this.log.debug('Files of attempts to make an export stay for now.', { export: over.id, error });
+      if (this.left.size < MOST_LEFT) this.left.set(over.id, { environment, over, at: this.clock.now() + LEFT_AGAIN_MS });
+    }
+  }
+
+  private async leaveRest(signal: AbortSignal): Promise<void> {
+    for (const { environment, over, at } of [...this.left.values()]) if (at <= this.clock.now() && !signal.aborted) await this.leaveNothing(environment, over);
   }
 
   private countTry({ environment, id }: Due, tries: number): Promise<number> {
