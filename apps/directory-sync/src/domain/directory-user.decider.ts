@@ -268,10 +268,9 @@ export interface DirectoryOfUser {
 /** What a provider expects to change: the versions that it names, or `*`. Absent: whatever is there. */
 export type ExpectedVersion = readonly string[] | undefined;
 
-/** `newId`: where it is not to follow from the command. */
-export function createDirectoryUser(directory: DirectoryOfUser, attributes: Attributes, newId?: string): Decide {
+export function createDirectoryUser(directory: DirectoryOfUser, attributes: Attributes): Decide {
   return (state, context) => {
-    const id = newId ?? context.id('directory_user');
+    const id = context.id('directory_user');
     if (state === null)
       return [
         { type: 'dsync.user.created', data: { id, directory_id: directory.id, organization_id: directory.organization_id, ...folded(directory, attributes) } },

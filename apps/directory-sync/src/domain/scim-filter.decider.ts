@@ -136,7 +136,12 @@ export function fits(value: unknown, filter: ScimFilter, above = ''): boolean {
 
 function compares(value: unknown, { op, path, value: wanted }: Comparison, above: string): boolean {
   const found = valuesAt(value, stepsOf(path)).map((each) => (isObject(each) && 'value' in each ? each['value'] : each));
-  const fold = EXACT.has(`${above}${path}`.toLowerCase()) ? (text: string): string => text : op === 'eq' || op === 'ne' || op === 'sw' ? foldedWhole : folded;
+  // As indexes and claims have it: who is looked for by a name that nobody else can have is found.
+  const fold = EXACT.has(`${above}${path}`.toLowerCase())
+    ? (text: string): string => text
+    : op === 'eq' || op === 'ne' || op === 'sw'
+      ? foldedValue
+      : foldedText;
   if (wanted === null) return op === 'eq' ? found.length === 0 : op === 'ne' && found.length > 0;
   if (op === 'ne') return !found.some((each) => isEqual(each, wanted, fold));
   return found.some((each) => {
@@ -155,18 +160,6 @@ function compares(value: unknown, { op, path, value: wanted }: Comparison, above
         return ordered(op, orderOf(one, other));
     }
   });
-}
-
-/** Nothing but ASCII, which most texts are: a look at thousands of values takes little time. */
-const ASCII = /^[ -~]*$/;
-
-function folded(text: string): string {
-  return ASCII.test(text) ? text.toLowerCase() : foldedText(text);
-}
-
-/** As indexes and claims have it: who is looked for by a name that somebody else cannot have any more is found. */
-function foldedWhole(text: string): string {
-  return ASCII.test(text) ? text.trim().toLowerCase() : foldedValue(text);
 }
 
 function isEqual(one: unknown, wanted: string | number | boolean, fold: (text: string) => string): boolean {

@@ -10,12 +10,11 @@ import { EndErasedPeople } from './erasure.reaction.ts';
 import { FollowedPeople } from './followed-people.ts';
 import { GroupCleaning } from './group-cleaning.ts';
 import { CleanGroupMembers, TellOfGroupMembers } from './member.reactions.ts';
-import { PreparedPeople } from './prepared-people.ts';
 
 export const people = feature({
   deciders: [directoryUserDecider, directoryGroupDecider],
   views: [directoryUsersView, directoryGroupsView, directoryGroupMembersView, directoryLinkStatesView],
-  providers: [DirectoryPeople, GroupMembers, GroupCleaning, PreparedPeople],
+  providers: [DirectoryPeople, GroupMembers, GroupCleaning],
   backgroundComponents: [FollowedPeople],
   reactions: [TellOfGroupMembers, CleanGroupMembers, EndErasedPeople],
 });

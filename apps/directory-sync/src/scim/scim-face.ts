@@ -203,7 +203,7 @@ export class ScimFace implements HttpFace {
     const context = await this.withKey(asked);
     const projection = projectionOf(asked.query);
     if (isUsers) {
-      const user = await this.users.create(context, directory, body, asked.headers['idempotency-key'] !== undefined);
+      const user = await this.users.create(context, directory, body);
       return {
         status: 201,
         body: await this.shownUser(user, asked, projection),

@@ -25,7 +25,6 @@ import { keptAttributes } from '../domain/scim-resource.decider.ts';
 import { truthOf, type Attributes } from '../domain/scim-values.decider.ts';
 import { FollowedPeople } from '../people/followed-people.ts';
 import { GroupCleaning } from '../people/group-cleaning.ts';
-import { PreparedPeople } from '../people/prepared-people.ts';
 import { directoryCountsView, NOTHING_COUNTED, type DirectoryCounts } from '../views/directory-counts.view.ts';
 import { directoryUsersView } from '../views/directory-users.view.ts';
 import { parsePatch } from './patch-request.ts';
@@ -46,7 +45,6 @@ export class ScimUsers {
     private readonly repository: Repository,
     private readonly cleaning: GroupCleaning,
     private readonly followed: FollowedPeople,
-    private readonly prepared: PreparedPeople,
     shortLived: ShortLived,
     clock: Clock,
     readModels: ReadModels,
@@ -56,11 +54,9 @@ export class ScimUsers {
     this.search = new ScimSearch(shortLived, clock);
   }
 
-  /** `isRepeatable`: asked again, the command meets whom it has made. */
-  async create(context: RequestContext, directory: StoredDirectory, body: Attributes, isRepeatable: boolean): Promise<StoredDirectoryUser> {
-    const attributes = keptAttributes('User', body);
-    const id = isRepeatable ? `directory_user_${derivedId(context.commandId, 0)}` : this.prepared.next(context.environment);
-    const done = await this.repository.transact(directoryUserDecider, context, id, createDirectoryUser(directory, attributes, id));
+  async create(context: RequestContext, directory: StoredDirectory, body: Attributes): Promise<StoredDirectoryUser> {
+    const id = `directory_user_${derivedId(context.commandId, 0)}`;
+    const done = await this.repository.transact(directoryUserDecider, context, id, createDirectoryUser(directory, keptAttributes('User', body)));
     await this.follow(context, directory, id, done);
     return requireScimUser(done.state);
   }
