@@ -13,12 +13,19 @@ import { auditTrailView, ENDED, eventIdOf, isEvent, type AuditEventRow, type Aud
 /** Characters of content that are kept opened: pages next to each other share most of their events, and whoever looks at a list looks again. */
 const OPENED = 4 * 1024 * 1024;
 
+/** What was opened, of a row that said so. */
+interface Opened {
+  readonly organization: string;
+  readonly sealed: string;
+  readonly content: string;
+}
+
 /** Events of trails as they are read, and whose trails there are. */
 @Injectable()
 export class TrailReader {
   readonly rows: Table<AuditTrailRow>;
-  /** By what it was sealed as; in memory no longer than the key, which is read again after a minute. */
-  private opened = new WeakMap<MonthKey, Map<string, string>>();
+  /** By the key of one trail's month and the row; in memory no longer than the key, which is read again after a minute. */
+  private opened = new WeakMap<MonthKey, Map<string, Opened>>();
   private openedLength = 0;
 
   constructor(
@@ -55,12 +62,11 @@ export class TrailReader {
   /** The content of an event; null where the key of its month is gone. @throws Error where the row was altered, or sealed with another key */
   openRow({ environment }: TrailOwner, rowId: string, [organization, , , receivedAt, , , sealed]: AuditEventRow, key: TrailKey): string | null {
     const month = key.at(receivedAt);
-    const binding = `${streamName(AUDIT_TRAIL, environment, organization)} ${eventIdOf(rowId)}`;
-    const known = this.opened.get(month)?.get(binding + sealed);
-    if (known !== undefined) return known;
+    const known = this.opened.get(month)?.get(rowId);
+    if (known?.sealed === sealed && known.organization === organization) return known.content;
     try {
-      const content = month.open(binding, sealed);
-      this.keep(month, binding + sealed, content);
+      const content = month.open(`${streamName(AUDIT_TRAIL, environment, organization)} ${eventIdOf(rowId)}`, sealed);
+      this.keep(month, rowId, { organization, sealed, content });
       return content;
     } catch (error) {
       if (monthOf(receivedAt) < key.firstMonth) return null;
@@ -68,14 +74,15 @@ export class TrailReader {
     }
   }
 
-  private keep(month: MonthKey, sealed: string, content: string): void {
-    this.openedLength += sealed.length + content.length;
+  private keep(month: MonthKey, rowId: string, opened: Opened): void {
+    const length = opened.sealed.length + opened.content.length;
+    this.openedLength += length;
     if (this.openedLength > OPENED) {
       this.opened = new WeakMap();
-      this.openedLength = sealed.length + content.length;
+      this.openedLength = length;
     }
     let ofMonth = this.opened.get(month);
-    if (ofMonth === undefined) this.opened.set(month, (ofMonth = new Map<string, string>()));
-    ofMonth.set(sealed, content);
+    if (ofMonth === undefined) this.opened.set(month, (ofMonth = new Map<string, Opened>()));
+    ofMonth.set(rowId, opened);
   }
 }
