@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomFillSync, type KeyObject } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { Deflater } from './deflate.ts';
+import { Deflater, Inflater } from './deflate.ts';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
@@ -34,6 +34,9 @@ const DICTIONARIES: readonly Buffer[] = [
 const WRITTEN = DICTIONARIES.length;
 /** For what most events come to; what is longer is left to zlib. */
 const deflater = new Deflater(DICTIONARIES[WRITTEN - 1]!);
+
+/** By dictionary. Room is for what a deflater writes. */
+const inflaters = DICTIONARIES.map((dictionary) => new Inflater(dictionary, deflater.longest));
 
 /** Random bytes in stock: asking the system for twelve at a time costs more than the encryption. */
 const stock = Buffer.alloc(IV_BYTES * 256);
@@ -71,7 +74,9 @@ export function openContent(key: KeyObject, binding: string, sealed: string): st
   if (number === PLAIN) return opened.toString();
   const dictionary = DICTIONARIES[number - 1];
   if (dictionary === undefined) throw new Error(`The content of an audit event is compressed with the dictionary ${number}, which this release does not know.`);
-  return inflateRawSync(opened, { dictionary, chunkSize: CHUNKS.opened, maxOutputLength: MAX_BYTES, ...WINDOW }).toString();
+  return (
+    inflaters[number - 1]!.inflate(opened) ?? inflateRawSync(opened, { dictionary, chunkSize: CHUNKS.opened, maxOutputLength: MAX_BYTES, ...WINDOW }).toString()
+  );
 }
 
 function freshIv(): Buffer {

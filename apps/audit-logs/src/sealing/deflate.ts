@@ -1,6 +1,6 @@
 /**
- * Deflates short texts (RFC 1951) that share most of what they say with a dictionary, into one block with the codes that need no tree. Whatever inflates with that dictionary reads it. zlib
- * sets itself up and hashes the whole dictionary for each text, which takes longer than such a text itself; here the dictionary is hashed once.
+ * Deflates short texts (RFC 1951) that share most of what they say with a dictionary, into one block with the codes that need no tree, and inflates such blocks. Whatever inflates with that
+ * dictionary reads them. zlib sets itself up for each text, and hashes or copies the whole dictionary, which takes longer than such a text itself; here that is done once.
  */
 
 /** No distance is longer: readers keep a window of 4 KiB, of which zlib leaves a part to itself. */
@@ -32,7 +32,17 @@ const DISTANCES = codesFor(MOST_BYTES + 1, (distance) => {
   const [code, bits] = fixed(symbol, 5);
   return [code | (extra << bits), bits + extraBits];
 });
+const END = 256;
 const END_BITS = 7;
+/** The last block, and the kind of its codes. */
+const [HEAD, HEAD_BITS] = [0b011, 3];
+
+/** By the next nine bits: the symbol that they begin with, and how many of them are its own. */
+const SYMBOLS = symbolsByBits();
+/** By symbol, of lengths from 257 on. */
+const [LENGTHS_OF, DISTANCES_OF] = [groupsOf(29, 2, 3), groupsOf(30, 1, 1)];
+const REVERSED = Uint8Array.from({ length: 32 }, (_, code) => fixed(code, 5)[0]);
+LENGTHS_OF[28] = { least: LONGEST, extraBits: 0 };
 
 /** One dictionary, and the room of one text at a time. */
 export class Deflater {
@@ -71,8 +81,7 @@ export class Deflater {
     }
     const epoch = ++this.epoch << PLACE_BITS;
     let written = 0;
-    // The last block, and the kind of its codes.
-    let [held, count] = [0b011, 3];
+    let [held, count] = [HEAD, HEAD_BITS];
     for (let at = start; at < end;) {
       let [length, distance] = [0, 0];
       if (at + SHORTEST <= end) {
@@ -126,6 +135,62 @@ export class Deflater {
   }
 }
 
+/** One dictionary, and the room of one text at a time. */
+export class Inflater {
+  private readonly window: Buffer;
+
+  /** `longest`: of a text, in bytes. */
+  constructor(
+    private readonly dictionary: Buffer,
+    longest: number,
+  ) {
+    this.window = Buffer.concat([dictionary, Buffer.alloc(longest)]);
+  }
+
+  /** Null where another program can inflate it, if any: it is too long, no single block with those codes, or nothing that a `Deflater` writes. */
+  inflate(bytes: Uint8Array): string | null {
+    const { window } = this;
+    const start = this.dictionary.length;
+    let end = start;
+    let next = 0;
+    let [held, count] = [0, 0];
+    // Bits behind the end are zeros: seven of them are the end, if a late one.
+    const fill = (): void => {
+      for (; count <= 16; count += 8) held |= (bytes[next++] ?? 0) << count;
+    };
+    const take = (bits: number): number => {
+      const taken = held & ((1 << bits) - 1);
+      held >>>= bits;
+      count -= bits;
+      return taken;
+    };
+    fill();
+    if (take(HEAD_BITS) !== HEAD) return null;
+    for (;;) {
+      fill();
+      const code = SYMBOLS[held & 511]!;
+      const symbol = code >>> 4;
+      take(code & 15);
+      if (symbol < END) {
+        if (end === window.length) return null;
+        window[end++] = symbol;
+        continue;
+      }
+      if (symbol === END) return next * 8 - count > bytes.length * 8 ? null : window.toString('utf8', start, end);
+      const length = LENGTHS_OF[symbol - END - 1];
+      if (length === undefined) return null;
+      const repeated = length.least + take(length.extraBits);
+      fill();
+      const distance = DISTANCES_OF[REVERSED[take(5)]!];
+      if (distance === undefined) return null;
+      fill();
+      const from = end - distance.least - take(distance.extraBits);
+      if (from < 0 || end + repeated > window.length) return null;
+      for (let at = from; at < from + repeated; at++) window[end++] = window[at]!;
+    }
+  }
+}
+
 function codesFor(count: number, codeOf: (value: number) => readonly [bits: number, length: number]): Codes {
   const codes = { bits: new Uint16Array(count), lengths: new Uint8Array(count) };
   for (let value = 0; value < count; value++) [codes.bits[value], codes.lengths[value]] = codeOf(value) as [number, number];
@@ -143,4 +208,31 @@ function fixed(code: number, length: number): readonly [bits: number, length: nu
 function symbolOf(value: number, groupBits: number, first: number): readonly [symbol: number, extra: number, extraBits: number] {
   const extraBits = Math.max(0, 31 - Math.clz32(value | 1) - groupBits);
   return [first + (extraBits << groupBits) + (value >>> extraBits), value & ((1 << extraBits) - 1), extraBits];
+}
+
+/** What `symbolOf` made: the least value of each symbol. */
+function groupsOf(count: number, groupBits: number, least: number): { readonly least: number; readonly extraBits: number }[] {
+  const groups: { readonly least: number; readonly extraBits: number }[] = [];
+  for (let symbol = 0, next = least; symbol < count; symbol++) {
+    const extraBits = Math.max(0, (symbol >> groupBits) - 1);
+    groups.push({ least: next, extraBits });
+    next += 1 << extraBits;
+  }
+  return groups;
+}
+
+function symbolsByBits(): Uint16Array {
+  const symbols = new Uint16Array(512);
+  for (let symbol = 0; symbol < 288; symbol++) {
+    const [code, length] =
+      symbol < 144
+        ? fixed(0x30 + symbol, 8)
+        : symbol < 256
+          ? fixed(0x190 + symbol - 144, 9)
+          : symbol < 280
+            ? fixed(symbol - 256, 7)
+            : fixed(0xc0 + symbol - 280, 8);
+    for (let bits = code; bits < 512; bits += 1 << length) symbols[bits] = (symbol << 4) | length;
+  }
+  return symbols;
 }
