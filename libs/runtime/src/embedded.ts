@@ -8,7 +8,7 @@ import { AbsentMessageBus } from '#libs/messaging/src/absent.message-bus';
 import type { EngineSettings } from '#libs/platform/src/config/settings';
 import { OnlyReplica } from '#libs/platform/src/replicas';
 import { StartRefused } from '#libs/platform/src/start-refused';
-import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
+import { FORMATS, LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import type { Engines, EnginesNeeds } from './engines.ts';
@@ -31,14 +31,14 @@ export async function openEmbeddedEngines(
     throw directoryRefused(directory, error);
   });
   const onTakeOver = (files: number): void => {
-    storage.leaveEarlierReleases();
+    storage.leaveReleasesBefore(FORMATS.keysTogether);
     log.info('The data keys are moved out of their files, once. Let it go on; cut short, the next start goes on with it.', { files });
   };
   const keys = await LmdbKeyStore.open(storage.keys, settings.MASTER_KEYS ?? [], clock, onTakeOver).catch(async (error: unknown) => {
     await storage.close();
     throw error;
   });
-  storage.leaveEarlierReleases();
+  storage.leaveReleasesBefore(FORMATS.keysTogether);
   for (const tree of FORMER_BUS) storage.log.dropWhereThere(tree);
   const instead = () => FilesBlobs.open({ directory: join(directory, 'blobs'), assertWritable: () => storage.assertWritable() });
   const blobs = await openBlobs(files, { installation, log, instead }).catch(async (error: unknown) => {

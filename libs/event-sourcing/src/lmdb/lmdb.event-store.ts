@@ -4,6 +4,7 @@ import { Signal } from '#libs/platform/src/signal';
 import { Arena } from '#libs/platform/src/storage/arena';
 import type { Tree } from '#libs/platform/src/storage/lmdb-environment';
 import { bufferKeys, HIGHEST_KEY, LAST_NUMBER, LOWEST_KEY, NUMBER_BYTES, numberKeys, readNumber, writeNumber } from '#libs/platform/src/storage/lmdb-keys';
+import { FORMATS } from '#libs/platform/src/storage/lmdb-storage';
 import type { LogStorage } from '#libs/platform/src/storage/log-storage';
 import { appendBytes } from '../log/append-bytes.ts';
 import {
@@ -150,6 +151,7 @@ export class LmdbEventStore extends EventStore {
     const writings = events.map((event, index) => this.writingOf(stream, expectedVersion + 1 + index, this.lastPosition + 1 + index, event));
     const slots = writings.map(({ slot }) => slot);
     this.refuseTooLarge(stream, events, writings);
+    this.storage.leaveReleasesBefore(FORMATS.recordsAsLists);
     for (const { slot, value } of writings) {
       this.log.append(slot.position, value);
       this.streams.put(streamKey(stream, slot.version), this.numberValue(slot.position));

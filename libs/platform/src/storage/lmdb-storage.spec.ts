@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LmdbEventStore } from '#libs/event-sourcing/src/lmdb/lmdb.event-store';
+import { WrongVersion } from '#libs/event-sourcing/src/log/event-store';
 import { newEvent, take } from '#libs/event-sourcing/src/log/event-store.contract';
 import { startLogWriter } from '#libs/testing/src/log-writer-process';
 import { seededNumbers, seedOf } from '#libs/testing/src/seed';
 import type { DomainError } from '../domain-error.ts';
 import { DirectoryHeld } from './kernel-lock.ts';
 import { byteText, byteTextKeys } from './lmdb-keys.ts';
-import { DamagedData, LmdbStorage, NewerFormat } from './lmdb-storage.ts';
+import { DamagedData, FORMATS, LmdbStorage, NewerFormat } from './lmdb-storage.ts';
 
 const directories: string[] = [];
 afterAll(() => Promise.all(directories.map((directory) => rm(directory, { recursive: true }))));
@@ -39,15 +40,33 @@ describe('the storage of a data directory', () => {
     await expect(LmdbStorage.open({ directory })).rejects.toThrow(NewerFormat);
     await writeFile(join(directory, 'format'), '1\n');
     const storage = await LmdbStorage.open({ directory });
-    // Whatever refuses the start now, the release before can still go on.
-    expect(await readFile(join(directory, 'format'), 'utf8')).toBe('1\n');
-    storage.leaveEarlierReleases();
     await storage.close();
-    // A release that looks for key files would find none, and one that knows records as objects alone could read none.
-    expect(await readFile(join(directory, 'format'), 'utf8')).toBe('3\n');
     const fresh = await newDirectory();
     await (await LmdbStorage.open({ directory: fresh })).close();
     expect(await readFile(join(fresh, 'format'), 'utf8')).toBe('3\n');
+  });
+
+  it('keeps earlier releases out from the first change on that they could not read, and its backup with it', async () => {
+    const directory = await newDirectory();
+    const formatOf = (path: string) => readFile(join(path, 'format'), 'utf8');
+    const backup = async (name: string): Promise<string> => {
+      await storage.backup(join(directory, name));
+      return formatOf(join(directory, name));
+    };
+    await writeFile(join(directory, 'format'), '1\n');
+    let storage = await LmdbStorage.open({ directory });
+    // Whatever refuses the start now, the release before can still go on, and be given what it wrote.
+    expect([await formatOf(directory), await backup('of-1')]).toEqual(['1\n', '1\n']);
+    storage.leaveReleasesBefore(FORMATS.keysTogether);
+    expect([await formatOf(directory), await backup('of-2')]).toEqual(['2\n', '2\n']);
+    await storage.close();
+    storage = await LmdbStorage.open({ directory });
+    await expect(new LmdbEventStore(storage).append('thing-1', 7, [newEvent()])).rejects.toThrow(WrongVersion);
+    expect(await formatOf(directory)).toBe('2\n');
+    await append(storage, 1);
+    storage.leaveReleasesBefore(FORMATS.keysTogether);
+    expect([await formatOf(directory), await backup('of-3')]).toEqual(['3\n', '3\n']);
+    await storage.close();
   });
 
   it('knows a clean end from a crash', async () => {

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DomainError } from '../domain-error.ts';
@@ -11,8 +11,9 @@ import { type DirectoryLock, LOCK, lockDirectory, type TryLock } from './kernel-
 import { LmdbEnvironment } from './lmdb-environment.ts';
 import { probe } from './lmdb-probe.ts';
 
-/** Counts up whenever a release lays the stored bytes out in a way that an older one cannot read. */
-const FORMAT = 3;
+/** The format of a directory counts up where it is laid out in a way that an older release cannot read, at the first change that is written so. */
+export const FORMATS = { keysTogether: 2, recordsAsLists: 3 } as const;
+const FORMAT = Math.max(...Object.values(FORMATS));
 /** Free space and owner. */
 const WATCH_EVERY_MS = 3_000;
 const TAKEN_OVER = 'another process has opened it';
@@ -99,6 +100,8 @@ export class LmdbStorage {
     private readonly lock: DirectoryLock,
     /** The last process ended without `close`. */
     readonly afterCrash: boolean,
+    /** Of what is written. */
+    private format: number,
   ) {
     const { directory, flushGate } = options;
     this.isCompactionOwed = existsSync(join(directory, OWED));
@@ -130,7 +133,7 @@ export class LmdbStorage {
       if (existsSync(join(directory, RESTORING))) throw new UnfinishedRestore(directory);
       expectKnownFormat(directory);
       // Nothing of an earlier release lies there.
-      if (readState(directory, 'format') === null) writeFormat(directory);
+      if (readState(directory, 'format') === null) writeFormat(directory, FORMAT);
       const afterCrash = isThere(directory, 'log') && readState(directory, 'log.state') !== cleanState(directory, 'log');
       if (afterCrash) await probe(join(directory, 'log')).catch((error: Error) => Promise.reject(new DamagedData(directory, error.message)));
       if (isThere(directory, 'keys') && readState(directory, 'keys.state') !== cleanState(directory, 'keys'))
@@ -138,7 +141,7 @@ export class LmdbStorage {
       await openableViews(directory, log);
       for (const name of ['log', 'keys']) rmSync(join(directory, `${name}.state`), { force: true });
       writeFileSync(join(directory, 'views.state'), bootId());
-      const storage = new LmdbStorage(options, lock, afterCrash);
+      const storage = new LmdbStorage(options, lock, afterCrash, Number(readState(directory, 'format')));
       await storage.openKeys();
       await storage.watchFreeSpace();
       return storage;
@@ -180,9 +183,10 @@ export class LmdbStorage {
     return this.openedKeys!;
   }
 
-  /** Before the first change that an earlier release could not read: until then it may go on, where a start of this one was refused. */
-  leaveEarlierReleases(): void {
-    if (readState(this.directory, 'format') !== String(FORMAT)) writeFormat(this.directory);
+  leaveReleasesBefore(format: number): void {
+    if (this.format >= format) return;
+    writeFormat(this.directory, format);
+    this.format = format;
   }
 
   /** The views were made to forget something, which lies in free pages of their file from then on: the next start after a clean end copies what is left. Durable. */
@@ -226,8 +230,9 @@ export class LmdbStorage {
   async backup(path: string): Promise<void> {
     const target = join(path, 'log');
     mkdirSync(target, { recursive: true, mode: 0o700 });
-    writeFileSync(join(path, 'format'), `${FORMAT}\n`);
     await this.log.backup(target);
+    // As it is now: what was appended meanwhile may be of a later one.
+    writeFileSync(join(path, 'format'), `${this.format}\n`);
     writeFileSync(join(path, 'log.state'), cleanState(path, 'log'));
   }
 
@@ -307,8 +312,11 @@ export function expectKnownFormat(directory: string): void {
   if (found !== null && !(Number(found) <= FORMAT)) throw new NewerFormat(directory, found);
 }
 
-function writeFormat(directory: string): void {
-  writeFileSync(join(directory, 'format'), `${FORMAT}\n`, { flush: true });
+/** Durable, and at no moment empty. */
+function writeFormat(directory: string, format: number): void {
+  const path = join(directory, 'format');
+  writeFileSync(`${path}.new`, `${format}\n`, { flush: true });
+  renameSync(`${path}.new`, path);
 }
 
 /** Where the data keys of a data directory lie, each wrapped by a master key. */

@@ -8,6 +8,8 @@ export interface LogStorage {
   readonly afterCrash: boolean;
   /** @throws DomainError while nothing may be written */
   assertWritable(): void;
+  /** Before the first change that releases of an earlier format could not read: until then they may go on. */
+  leaveReleasesBefore(format: number): void;
   /** Nothing that lies here is trusted after this. */
   fail(reason: string, wayOut?: string): void;
 }
@@ -24,6 +26,9 @@ export class LogForReading implements LogStorage {
   assertWritable(): void {
     throw new Error('This log was opened for reading.');
   }
+
+  /** Nothing is changed here. */
+  leaveReleasesBefore(): void {}
 
   /** Whoever looks goes on past what is damaged. */
   fail(): void {}
