@@ -94,6 +94,16 @@ describe('schemas of audit events', () => {
     await suite.get(schemasOf('refused')).expect(404, { code: 'entity_not_found' });
   });
 
+  it('that are too large are refused, however large, and count for nothing', async () => {
+    const withText = (bytes: number) => ({
+      targets: TARGETS,
+      metadata: { type: 'object', properties: { role: { type: 'string', enum: ['x'.repeat(bytes)] } } },
+    });
+    await suite.post(schemasOf('large'), withText(33 * 1024)).expect(422, { code: 'invalid_audit_log_schema' });
+    await suite.post(schemasOf('large'), withText(1024 * 1024)).expect(413, { code: 'payload_too_large' });
+    await suite.post(schemasOf('large'), { targets: TARGETS }).expect(201, { version: 1 });
+  });
+
   it('belong to their environment', async () => {
     const other = await suite.otherEnvironment();
     await other.get(schemasOf('document.shared')).expect(404);
