@@ -18,12 +18,12 @@ interface Codes {
   readonly lengths: Uint8Array;
 }
 
-const LITERALS = codesFor(256, (byte) => (byte < 144 ? fixed(0x30 + byte, 8) : fixed(0x190 + byte - 144, 9)));
+const LITERALS = codesFor(256, codeOf);
 /** With the bits that follow them. */
 const LENGTHS = codesFor(LONGEST + 1, (length) => {
   if (length < 3) return [0, 0];
   const [symbol, extra, extraBits] = length === LONGEST ? ([285, 0, 0] as const) : symbolOf(length - 3, 2, 257);
-  const [code, bits] = symbol < 280 ? fixed(symbol - 256, 7) : fixed(0xc0 + symbol - 280, 8);
+  const [code, bits] = codeOf(symbol);
   return [code | (extra << bits), bits + extraBits];
 });
 const DISTANCES = codesFor(MOST_BYTES + 1, (distance) => {
@@ -197,6 +197,13 @@ function codesFor(count: number, codeOf: (value: number) => readonly [bits: numb
   return codes;
 }
 
+/** Of literals, the end and lengths (RFC 1951, 3.2.6). */
+function codeOf(symbol: number): readonly [bits: number, length: number] {
+  if (symbol < 144) return fixed(0x30 + symbol, 8);
+  if (symbol < 256) return fixed(0x190 + symbol - 144, 9);
+  return symbol < 280 ? fixed(symbol - 256, 7) : fixed(0xc0 + symbol - 280, 8);
+}
+
 /** Codes are written with their first bit highest, everything else with its lowest. */
 function fixed(code: number, length: number): readonly [bits: number, length: number] {
   let reversed = 0;
@@ -224,14 +231,7 @@ function groupsOf(count: number, groupBits: number, least: number): { readonly l
 function symbolsByBits(): Uint16Array {
   const symbols = new Uint16Array(512);
   for (let symbol = 0; symbol < 288; symbol++) {
-    const [code, length] =
-      symbol < 144
-        ? fixed(0x30 + symbol, 8)
-        : symbol < 256
-          ? fixed(0x190 + symbol - 144, 9)
-          : symbol < 280
-            ? fixed(symbol - 256, 7)
-            : fixed(0xc0 + symbol - 280, 8);
+    const [code, length] = codeOf(symbol);
     for (let bits = code; bits < 512; bits += 1 << length) symbols[bits] = (symbol << 4) | length;
   }
   return symbols;
