@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -94,6 +94,36 @@ describe('a watched process', () => {
     expect(lives(Number(pid))).toBe(true);
     owner.kill('SIGKILL');
     await until(() => !lives(Number(pid)) && !existsSync(path));
+  });
+
+  it('ends when somebody removes the folder beneath it, also where it works elsewhere by then, and not when the folder is moved', async () => {
+    const works = await WatchedProcess.start(directory, SLEEP);
+    const away = await WatchedProcess.start(directory, {
+      ...SLEEP,
+      name: 'away',
+      command: ['sh', '-c', 'sleep 3; cd /; touch "$0"; exec sleep 1000', `${directory.path}/left`],
+    });
+    await until(() => existsSync(join(directory.path, 'left')));
+    for (const { pid } of [works, away]) expect(lives(pid!)).toBe(true);
+    await works.pause();
+    rmSync(directory.path, { recursive: true });
+    await until(() => !lives(works.pid!) && !lives(away.pid!));
+
+    const path = mkdtempSync(join(tmpdir(), 'gatehouse-watched-spec-'));
+    for (const folder of ['users', 'other']) mkdirSync(join(path, folder));
+    writeFileSync(join(path, 'users', String(process.pid)), '');
+    const other = spawn('sleep', ['1000'], { cwd: join(path, 'other'), stdio: 'ignore' });
+    writeFileSync(join(path, 'other/pid'), String(other.pid));
+    const watch = spawn('/bin/sh', [join(ROOT, 'libs/testing/engines/watch.sh'), path, '0'], { stdio: 'ignore' });
+    try {
+      await until(() => readlinkSync(`/proc/${watch.pid}/cwd`) === path);
+      renameSync(path, `${path}-moved`);
+      await once(watch, 'exit');
+      expect(lives(other.pid!)).toBe(true);
+    } finally {
+      other.kill('SIGKILL');
+      rmSync(`${path}-moved`, { recursive: true });
+    }
   });
 
   it('is left alone when its number has passed to another process', async () => {
