@@ -88,6 +88,7 @@ const limits = [
   'apps/directory-sync/src/directory-replicas.spec.ts',
   'apps/directory-sync/src/listings/hung-listings.spec.ts',
   'apps/directory-sync/src/listings/interrupted-listings.spec.ts',
+  'apps/directory-sync/src/people/hung-announcements.spec.ts',
   'apps/directory-sync/src/scim/scim-histories.spec.ts',
   'apps/notifications/src/webhook-deliveries/webhook-replicas.spec.ts',
   'libs/event-sourcing/src/deciding/claims.interleavings.spec.ts',

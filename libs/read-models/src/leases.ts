@@ -81,6 +81,17 @@ export class Leases {
   }
 
   /**
+   * For work that is begun now, under the lease as it is: throws from where that is not ours for certain, or was another's meanwhile.
+   * @throws DomainError `service_unavailable`
+   */
+  holding(name: string): () => void {
+    const token = this.tokens.get(name) ?? 0;
+    return () => {
+      if (!this.isHeld(name, token)) throw unavailable('Another process may do this since.');
+    };
+  }
+
+  /**
    * Resolves once the lease is ours for certain, or the signal aborts. A process that was paused for longer than a lease lasts, and finds that nobody took it meanwhile, goes on
    * under the same token: its work is not aborted for that.
    */

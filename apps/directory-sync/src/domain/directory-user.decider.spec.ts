@@ -37,8 +37,8 @@ const updated = (attributes: object, active = true): DirectoryUserEvent => ({
   data: { id: user, directory_id: directory.id, was_active: true, active, attributes: { ...attributes }, custom_attributes: { job_title: 'Dr' } },
 });
 const deleted: DirectoryUserEvent = { type: 'dsync.user.deleted', data: { id: user, directory_id: directory.id, active: true } };
-const added: DirectoryUserEvent = { type: 'dsync.group.user_added', data: { directory_id: directory.id, group } };
-const removed: DirectoryUserEvent = { type: 'dsync.group.user_removed', data: { directory_id: directory.id, group } };
+const added: DirectoryUserEvent = { type: 'dsync.group.user_added', data: { directory_id: directory.id, group, group_version: 2 } };
+const removed: DirectoryUserEvent = { type: 'dsync.group.user_removed', data: { directory_id: directory.id, group, group_version: 3 } };
 
 describe('a person of a directory', () => {
   it('is created, and claims the user name whatever its case', () => {
@@ -68,22 +68,22 @@ describe('a person of a directory', () => {
   it('is deleted once, and told nothing of afterwards', () => {
     given(created()).when(deleteDirectoryUser(undefined)).then(deleted);
     given(created(), deleted)
-      .when(tellOfGroups([{ group, isMember: true }]))
+      .when(tellOfGroups([{ group, isMember: true, group_version: 2 }]))
       .thenNothing();
   });
 
   it('is told once of a group', () => {
     given(created())
-      .when(tellOfGroups([{ group, isMember: true }]))
+      .when(tellOfGroups([{ group, isMember: true, group_version: 2 }]))
       .then(added);
     given(created(), added)
-      .when(tellOfGroups([{ group, isMember: false }]))
+      .when(tellOfGroups([{ group, isMember: false, group_version: 3 }]))
       .then(removed);
     given(created())
-      .when(tellOfGroups([{ group, isMember: false }]))
+      .when(tellOfGroups([{ group, isMember: false, group_version: 2 }]))
       .thenNothing();
     given(created())
-      .when(tellOfGroups([true, true].map((isMember) => ({ group, isMember }))))
+      .when(tellOfGroups([2, 3].map((group_version) => ({ group, isMember: true, group_version }))))
       .then(added);
   });
 

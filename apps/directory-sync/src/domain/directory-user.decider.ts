@@ -28,8 +28,15 @@ export type DirectoryUserEvent =
   /** Its directory is gone: nobody is told of each person. */
   | Fact<'directory_user.ended', Ended>
   /** What the group's own stream says already, told of the person: nothing follows it that came before the person's end. */
-  | Fact<'dsync.group.user_added', { readonly directory_id: string; readonly group: DirectoryGroup }>
-  | Fact<'dsync.group.user_removed', { readonly directory_id: string; readonly group: DirectoryGroup }>;
+  | Fact<'dsync.group.user_added', ToldOfGroup>
+  | Fact<'dsync.group.user_removed', ToldOfGroup>;
+
+export interface ToldOfGroup {
+  readonly directory_id: string;
+  readonly group: DirectoryGroup;
+  /** Of the group's stream: the change of members that this tells of. Nobody is told again of it, or of an earlier one. Absent: an earlier release told it. */
+  readonly group_version?: number;
+}
 
 interface Ended {
   readonly id: string;
@@ -320,16 +327,24 @@ function recordEnd(id: string): Decide {
   return (state) => (state?.object === 'directory_user' ? [{ type: 'directory_user.ended', data: { id, directory_id: state.directory_id } }] : []);
 }
 
-/** Tells that the person joined groups, or left them, in this order; nothing where that was told, or the person is gone. */
-export function tellOfGroups(news: readonly { readonly group: DirectoryGroup; readonly isMember: boolean }[]): Decide {
+/** That a person joined a group, or left it. */
+export interface GroupNews extends Pick<ToldOfGroup, 'group'> {
+  readonly isMember: boolean;
+  readonly group_version: number;
+}
+
+/** Tells of groups that the person joined or left, in this order; nothing where that was told, or the person is gone. */
+export function tellOfGroups(news: readonly GroupNews[]): Decide {
   return (state) => {
     if (state?.object !== 'directory_user') return [];
     const told = new Set(state.told);
-    return news.flatMap(({ group, isMember }) => {
+    return news.flatMap(({ group, isMember, group_version }) => {
       if (told.has(group.id) === isMember) return [];
       if (isMember) told.add(group.id);
       else told.delete(group.id);
-      return [{ type: isMember ? 'dsync.group.user_added' : 'dsync.group.user_removed', data: { directory_id: state.directory_id, group } } as const];
+      return [
+        { type: isMember ? 'dsync.group.user_added' : 'dsync.group.user_removed', data: { directory_id: state.directory_id, group, group_version } } as const,
+      ];
     });
   };
 }

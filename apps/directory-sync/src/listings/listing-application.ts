@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { DirectoryRunError } from '#libs/contracts/src/directories/directory-run';
-import type { Decision, Fact } from '#libs/event-sourcing/src/deciding/decider';
+import { decidedWhile } from '#libs/event-sourcing/src/deciding/decided-while';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { Clock } from '#libs/platform/src/clock';
@@ -292,17 +292,6 @@ export class ListingApplication {
   private contextOf(run: StoredRun, what: string, ordinal: number | string): RequestContext {
     return contextOf(run, what, ordinal, this.clock.now());
   }
-}
-
-/**
- * What is decided anew whenever somebody else was faster is decided only while the work is ours. What was decided before is appended at the version that it was decided on: by then whoever does the
- * work since has met the same difference, and done the same.
- */
-export function decidedWhile<State, Event extends Fact>(held: () => void, decide: Decision<State, Event>): Decision<State, Event> {
-  return (state, context) => {
-    held();
-    return decide(state, context);
-  };
 }
 
 function isGone(error: unknown): boolean {

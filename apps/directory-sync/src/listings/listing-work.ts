@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { DirectoryRun } from '#libs/contracts/src/directories/directory-run';
+import { decidedWhile } from '#libs/event-sourcing/src/deciding/decided-while';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Clock } from '#libs/platform/src/clock';
 import { isUnavailable } from '#libs/platform/src/domain-error';
@@ -12,7 +13,7 @@ import { Fenced } from '#libs/read-models/src/read-models';
 import { acceptCredentials, directoryDecider, type StoredDirectory } from '../domain/directory.decider.ts';
 import { DirectoryReader } from '../readers/directory-reader.ts';
 import { DirectoryRuns, isOver, withError, type FoundRun, type StoredRun } from './directory-runs.ts';
-import { decidedWhile, ListingApplication } from './listing-application.ts';
+import { ListingApplication } from './listing-application.ts';
 import { ListingComparison, type Compared } from './listing-comparison.ts';
 import { LISTINGS_FOLDER } from './listings.ts';
 import { contextOf, RunFailed } from './run-contexts.ts';

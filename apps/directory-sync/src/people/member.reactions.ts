@@ -1,17 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import type { DirectoryGroup } from '#libs/contracts/src/directories/directory-group';
-import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { decidedWhile } from '#libs/event-sourcing/src/deciding/decided-while';
+import type { Decision, Fact, FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
-import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
-import { EventStore } from '#libs/event-sourcing/src/log/event-store';
+import { leaseOf, type Reaction } from '#libs/event-sourcing/src/following/reaction';
+import { EventStore, type Position } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { Clock } from '#libs/platform/src/clock';
 import { commandIdOf } from '#libs/platform/src/ids';
 import { inTurns } from '#libs/platform/src/in-turns';
 import { systemContext } from '#libs/platform/src/system-context';
+import { Leases } from '#libs/read-models/src/leases';
 import { directoryGroupDecider, toPublicGroup, type DirectoryGroupEvent } from '../domain/directory-group.decider.ts';
-import { directoryUserDecider, tellOfGroups, type DirectoryUserEvent } from '../domain/directory-user.decider.ts';
+import { directoryUserDecider, tellOfGroups, type DirectoryUserEvent, type GroupNews, type ToldOfGroup } from '../domain/directory-user.decider.ts';
+import { directoryDecider } from '../domain/directory.decider.ts';
 import { slicesOf } from '../readers/group-members.ts';
 import { GroupCleaning } from './group-cleaning.ts';
 
@@ -25,9 +28,7 @@ const RECORDS_AT_ONCE = 100;
 
 type MembersChanged = FactOf<DirectoryGroupEvent, 'directory_group.members_changed'>;
 
-interface News {
-  readonly group: DirectoryGroup;
-  readonly isMember: boolean;
+interface News extends GroupNews {
   /** The change of members that it is of. */
   readonly of: Pick<Recorded, 'id' | 'position' | 'meta'>;
 }
@@ -36,15 +37,16 @@ interface News {
 interface Told {
   readonly environment: string;
   readonly userId: string;
-  readonly news: News[];
+  readonly news: readonly News[];
 }
 
 interface Untold extends Told {
   /** What of it they do not know yet. */
   readonly rest: readonly News[];
-  /** Whether each of it is of a group of its own. */
-  readonly isOnceOfEach: boolean;
 }
+
+/** Somebody else has told the same person something meanwhile. */
+class ToldMeanwhile extends Error {}
 
 /**
  * Tells of each person who joined a group or left it, in the person's own stream: so nothing is told of anybody after their end. Asked again, it finds what was told. Who joined
@@ -54,38 +56,54 @@ interface Untold extends Told {
 export class TellOfGroupMembers implements Reaction<MembersChanged> {
   readonly name = 'tell-of-directory-group-members';
   readonly handles = ['directory_group.members_changed'] as const;
+  /** Up to here somebody may have told something; null: that is to be asked. */
+  private doubtful: Position | null = null;
 
   constructor(
     private readonly repository: Repository,
     private readonly events: EventStore,
     private readonly cleaning: GroupCleaning,
+    private readonly leases: Leases,
     private readonly clock: Clock,
   ) {}
 
+  begin(): void {
+    this.doubtful = null;
+  }
+
   react(event: Recorded<MembersChanged>): Promise<void> {
-    return this.tell([event]);
+    return this.reactTogether([event]);
   }
 
   async reactTogether(events: readonly Recorded<MembersChanged>[]): Promise<void> {
-    let some: Recorded<MembersChanged>[] = [];
-    let ids = 0;
-    for (const event of events) {
-      const { added, removed } = event.data;
-      if (ids + added.length + removed.length > MOST_TOGETHER && some.length > 0) {
-        await this.tell(some);
-        [some, ids] = [[], 0];
+    const held = this.leases.holding(leaseOf(this));
+    try {
+      this.doubtful ??= await this.events.head();
+      let some: Recorded<MembersChanged>[] = [];
+      let ids = 0;
+      for (const event of events) {
+        const { added, removed } = event.data;
+        if (ids + added.length + removed.length > MOST_TOGETHER && some.length > 0) {
+          await this.tell(some, held);
+          [some, ids] = [[], 0];
+        }
+        some.push(event);
+        ids += added.length + removed.length;
       }
-      some.push(event);
-      ids += added.length + removed.length;
+      await this.tell(some, held);
+    } catch (error) {
+      // Some of it is told, and comes again.
+      this.doubtful = null;
+      throw error;
     }
-    await this.tell(some);
   }
 
-  private async tell(events: readonly Recorded<MembersChanged>[]): Promise<void> {
+  /** @throws what `held` throws */
+  private async tell(events: readonly Recorded<MembersChanged>[], held: () => void): Promise<void> {
     const groups = await this.groupsOf(events);
-    const people = new Map<string, Told>();
+    const people = new Map<string, Told & { readonly news: News[] }>();
     for (const event of events) {
-      const { data, meta } = event;
+      const { data, meta, version } = event;
       const { environment } = meta;
       const group = groups.get(`${environment} ${data.id}`);
       // With the group nobody is told of its members.
@@ -95,14 +113,15 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
           const key = `${environment} ${userId}`;
           const told = people.get(key) ?? { environment, userId, news: [] };
           people.set(key, told);
-          told.news.push({ group, isMember, of: event });
+          told.news.push({ group, isMember, group_version: version, of: event });
         }
     }
     const gone = new Map<string, { readonly environment: string; readonly groupId: string; readonly userIds: Set<string> }>();
     // Looked for before anybody is told, so that a look puts nobody behind those who come after them.
-    const left = await inTurns([...people.values()], PEOPLE_AT_ONCE, (told) => this.untold(told));
+    const isNews = events[0]!.position > this.doubtful!;
+    const left = await inTurns([...people.values()], PEOPLE_AT_ONCE, (told) => (isNews ? Promise.resolve({ ...told, rest: told.news }) : this.untold(told)));
     await inTurns(left, PEOPLE_AT_ONCE, async (told) => {
-      if (await this.tellOne(told)) return;
+      if (await this.tellOne(told, held)) return;
       const { environment, userId, news } = told;
       for (const { group, isMember } of news) {
         if (!isMember) continue;
@@ -115,47 +134,72 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
     for (const { environment, groupId, userIds } of gone.values()) await this.cleaning.drop(environment, groupId, [...userIds]);
   }
 
-  /** Without what was told before this was broken off. Whoever is as they were before is told again by no state: it is looked for what was told. */
+  /** False where that person is gone. */
+  private async tellOne(given: Untold, held: () => void): Promise<boolean> {
+    const { environment, userId } = given;
+    for (let { rest } = given; ;) {
+      try {
+        for (const some of slicesOf(rest, MOST_OF_PERSON)) {
+          const context = { ...systemContext(environment, this.clock.now()), commandId: commandOf(userId, some.at(-1)!) };
+          const { state } = await this.repository.transact(directoryUserDecider, context, userId, decidedWhile(held, decidedOnce(tellOfGroups(some))));
+          if (state?.object !== 'directory_user') return false;
+        }
+        return true;
+      } catch (error) {
+        if (!(error instanceof ToldMeanwhile)) throw error;
+        ({ rest } = await this.untold(given));
+      }
+    }
+  }
+
+  /** Without what was told before this was broken off: whoever is as they were before is told again by no state. */
   private async untold(told: Told): Promise<Untold> {
     const { environment, userId, news } = told;
-    const isOnceOfEach = new Set(news.map(({ group }) => group.id)).size === news.length;
-    return { ...told, rest: isOnceOfEach ? news : news.slice(await this.toldOf(environment, userId, news)), isOnceOfEach };
-  }
-
-  /** False where that person is gone. */
-  private async tellOne({ environment, userId, rest, isOnceOfEach }: Untold): Promise<boolean> {
-    for (const some of slicesOf(rest, MOST_OF_PERSON)) {
-      const own = systemContext(environment, this.clock.now());
-      const context = isOnceOfEach ? own : { ...own, commandId: commandOf(userId, some.at(-1)!) };
-      const { state } = await this.repository.transact(directoryUserDecider, context, userId, tellOfGroups(some));
-      if (state?.object !== 'directory_user') return false;
-    }
-    return true;
-  }
-
-  /** How many of these a person was told before this was broken off: with the last of them the command is named that told them. */
-  private async toldOf(environment: string, userId: string, news: readonly News[]): Promise<number> {
     const stream = streamName(directoryUserDecider.category, environment, userId);
     const commands = new Set<string>();
+    const versions = new Map<string, number>();
     for (let from: number | undefined, isSince = true; isSince;) {
       const records = await this.events.readBackwards(stream, RECORDS_AT_ONCE, from);
-      for (const { meta } of records) commands.add(meta.commandId);
+      for (const { type, data, meta } of records) {
+        commands.add(meta.commandId);
+        if (type !== 'dsync.group.user_added' && type !== 'dsync.group.user_removed') continue;
+        const { group, group_version = 0 } = data as ToldOfGroup;
+        versions.set(group.id, Math.max(group_version, versions.get(group.id) ?? 0));
+      }
       const last = records.at(-1);
       isSince = last !== undefined && last.version > 1 && last.position > news[0]!.of.position;
       from = last === undefined ? undefined : last.version - 1;
     }
-    return news.findLastIndex((each) => commands.has(commandOf(userId, each))) + 1;
+    // What an earlier release told names its command alone, after the last of what it told.
+    const after = news.findLastIndex((each) => commands.has(commandOf(userId, each)));
+    return { ...told, rest: news.filter(({ group, group_version }, place) => place > after && group_version > (versions.get(group.id) ?? 0)) };
   }
 
-  /** Those that are there, as they are now. */
+  /** Those that are there, as they are now. With a directory its groups are gone. */
   private async groupsOf(events: readonly Recorded<MembersChanged>[]): Promise<ReadonlyMap<string, DirectoryGroup>> {
-    const wanted = new Map(events.map(({ data: { id }, meta: { environment } }) => [`${environment} ${id}`, { environment, id }]));
-    const found = await inTurns([...wanted], PEOPLE_AT_ONCE, async ([key, { environment, id }]) => {
+    const of = (idOf: (data: MembersChanged['data']) => string) =>
+      new Map(events.map(({ data, meta: { environment } }) => [`${environment} ${idOf(data)}`, { environment, id: idOf(data) }]));
+    const directories = await inTurns([...of(({ directory_id }) => directory_id)], PEOPLE_AT_ONCE, async ([key, { environment, id }]) => {
+      const directory = await this.repository.load(directoryDecider, environment, id);
+      return directory?.object === 'deleted_directory' ? [key] : [];
+    });
+    const gone = new Set(directories.flat());
+    const found = await inTurns([...of(({ id }) => id)], PEOPLE_AT_ONCE, async ([key, { environment, id }]) => {
       const group = await this.repository.load(directoryGroupDecider, environment, id);
-      return group?.object === 'directory_group' ? [[key, toPublicGroup(group)] as const] : [];
+      return group?.object === 'directory_group' && !gone.has(`${environment} ${group.directory_id}`) ? [[key, toPublicGroup(group)] as const] : [];
     });
     return new Map(found.flat());
   }
+}
+
+/** Where somebody else was faster, what was told is to be looked for anew. */
+function decidedOnce<State, Event extends Fact>(decide: Decision<State, Event>): Decision<State, Event> {
+  let isDecided = false;
+  return (state, context) => {
+    if (isDecided) throw new ToldMeanwhile();
+    isDecided = true;
+    return decide(state, context);
+  };
 }
 
 function commandOf(userId: string, { of }: News): string {

@@ -10,14 +10,16 @@ import { Naming } from '#libs/event-sourcing/src/log/naming';
 import { tableOf, type PrimaryView } from '#libs/event-sourcing/src/views/view';
 import { SystemClock } from '#libs/platform/src/clock';
 import { newCommandId } from '#libs/platform/src/ids';
+import { Metrics } from '#libs/platform/src/metrics';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { RequestContext } from '#libs/platform/src/request-context';
 import { LmdbStorage } from '#libs/platform/src/storage/lmdb-storage';
 import { LmdbReadModels } from '#libs/read-models/src/lmdb.read-models';
+import { Leases } from '#libs/read-models/src/leases';
 import { LmdbShortLived } from '#libs/read-models/src/lmdb.short-lived';
 import { changeDirectoryGroup, directoryGroupDecider, type DirectoryGroupEvent, type MembersChanged } from '../domain/directory-group.decider.ts';
 import { createDirectoryUser, directoryUserDecider } from '../domain/directory-user.decider.ts';
-import type { StoredDirectory } from '../domain/directory.decider.ts';
+import { createDirectory, deleteDirectory, directoryDecider, type StoredDirectory } from '../domain/directory.decider.ts';
 import { GroupCleaning } from '../people/group-cleaning.ts';
 import { TellOfGroupMembers } from '../people/member.reactions.ts';
 import { GroupMembers } from '../readers/group-members.ts';
@@ -168,10 +170,12 @@ describe('changes of members that are told of together', () => {
     const gone = `directory_user_${newCommandId(clock.now())}`;
     const made = await Promise.all(['One', 'Two'].map((displayName) => groups.create(context(), directory, { displayName })));
     const [one, two] = made.map(({ id }) => id) as [string, string];
+    let version = 0;
     const changed = (id: string, added: readonly string[], removed: readonly string[] = []) =>
       ({
         id: newCommandId(clock.now()),
         position: '',
+        version: ++version,
         data: { id, directory_id: directory.id, added, removed },
         meta: { environment: ENVIRONMENT, at: clock.now() },
       }) as unknown as Recorded<FactOf<DirectoryGroupEvent, 'directory_group.members_changed'>>;
@@ -188,7 +192,9 @@ describe('changes of members that are told of together', () => {
       changed(`directory_group_${newCommandId(clock.now())}`, [ada]),
       changed(one, [ada, bob]),
     ];
-    const telling = new TellOfGroupMembers(repository, events, cleaning, clock);
+    const leases = new Leases(new LmdbShortLived(storage, clock), 'spec', log, new Metrics());
+    await leases.acquireOrRenew('reaction.tell-of-directory-group-members');
+    const telling = new TellOfGroupMembers(repository, events, cleaning, leases, clock);
     await telling.reactTogether(changes);
     // Handed the last of them again, as after a kill, and all of them.
     await telling.reactTogether(changes.slice(3));
@@ -203,7 +209,20 @@ describe('changes of members that are told of together', () => {
     await telling.reactTogether([...changes, ...more]);
     expect((await toldOf(ada)).slice(4).map((each) => each.told)).toEqual(['removed One']);
     expect((await toldOf(bob)).slice(2).map((each) => each.told)).toEqual(['removed One', 'added One', 'removed One']);
+    // And each for itself, as where one of them failed, or in other parts.
+    for (const change of [...changes, ...more]) await telling.react(change);
+    await telling.reactTogether(more.slice(0, 2));
+    expect(await toldOf(ada)).toHaveLength(5);
+    expect(await toldOf(bob)).toHaveLength(5);
     // Whoever joined while they were deleted is taken out.
     expect(await members.all(ENVIRONMENT, one)).toEqual(new Set());
+    // Behind the end of the directory nothing is told of it.
+    const given = { organization_id: directory.organization_id, type: 'okta scim v2.0', name: 'Okta', attributes: [] } as const;
+    await repository.transact(directoryDecider, context(), directory.id, createDirectory(given));
+    await telling.react(changed(two, [], [ada]));
+    await repository.transact(directoryDecider, context(), directory.id, deleteDirectory(directory.id));
+    await telling.react(changed(two, [], [bob]));
+    expect((await toldOf(ada)).slice(5).map((each) => each.told)).toEqual(['removed Two']);
+    expect(await toldOf(bob)).toHaveLength(5);
   });
 });

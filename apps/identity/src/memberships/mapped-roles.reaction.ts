@@ -5,14 +5,17 @@ import type { DirectoryGroupEvent } from '#apps/directory-sync/src/domain/direct
 import type { DirectoryEvent } from '#apps/directory-sync/src/domain/directory.decider';
 import { FindMappedRoles } from '#libs/contracts/src/access-checks/operations';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
+import { decidedWhile } from '#libs/event-sourcing/src/deciding/decided-while';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
-import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import { leaseOf, type Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
 import { OperationTransport } from '#libs/messaging/src/operation-transport';
+import { allDone } from '#libs/platform/src/all-done';
 import { Clock } from '#libs/platform/src/clock';
 import { isNotFound } from '#libs/platform/src/domain-error';
 import { systemContext } from '#libs/platform/src/system-context';
+import { Leases } from '#libs/read-models/src/leases';
 import { contentOf, ReadModels, type PageRequest, type Table } from '#libs/read-models/src/read-models';
 import type { EnvironmentSettingsEvent } from '../domain/environment-settings.decider.ts';
 import {
@@ -39,6 +42,13 @@ type MayChangeMappedRoles =
   | EnvironmentSettingsEvent
   | FactOf<MembershipEvent, 'organization_membership.created' | 'organization_membership.updated'>;
 
+/** What is followed under one lease. */
+interface Scope {
+  readonly environment: string;
+  /** @throws where another may follow it since */
+  readonly held: () => void;
+}
+
 /**
  * Records of each membership what roles groups of its directory give it, as authorization says that they do now: it may be asked again for anything. Whoever recorded something asks once more, so
  * that what is recorded last is what is so, whoever else did the same meanwhile.
@@ -63,6 +73,7 @@ export class FollowMappedRoles implements Reaction<MayChangeMappedRoles> {
     private readonly cascade: Cascade,
     private readonly roles: RoleDirectory,
     private readonly transport: OperationTransport,
+    private readonly leases: Leases,
     private readonly clock: Clock,
     readModels: ReadModels,
   ) {
@@ -72,6 +83,7 @@ export class FollowMappedRoles implements Reaction<MayChangeMappedRoles> {
 
   async react(event: Recorded<MayChangeMappedRoles>): Promise<void> {
     const { environment } = event.meta;
+    const scope: Scope = { environment, held: this.leases.holding(leaseOf(this)) };
     switch (event.type) {
       case 'directory_group.members_changed': {
         const { id, directory_id, added, removed } = event.data;
@@ -80,18 +92,18 @@ export class FollowMappedRoles implements Reaction<MayChangeMappedRoles> {
         if (directory === null || contentOf(directory).groups[id] === undefined) return;
         const people = [...removed, ...added];
         for (let place = 0; place < people.length; place += AT_ONCE)
-          await this.followEach(environment, { index: 'directory_user', values: people.slice(place, place + AT_ONCE) });
+          await this.followEach(scope, { index: 'directory_user', values: people.slice(place, place + AT_ONCE) });
         return;
       }
       case 'directory.updated':
-        return event.data.policy === undefined ? undefined : this.followDirectory(event, event.data.id);
+        return event.data.policy === undefined ? undefined : this.followDirectory(scope, event);
       case 'role_mappings.changed':
         await this.cascade.reached(event);
-        return this.followEach(environment, { index: 'directory', values: [event.data.directory_id] });
+        return this.followEach(scope, { index: 'directory', values: [event.data.directory_id] });
       case 'roles.reordered':
-        return this.followEnvironment(event);
+        return this.followEnvironment(scope, event);
       case 'environment_settings.changed':
-        return event.data.multiple_roles === undefined ? undefined : this.followEnvironment(event);
+        return event.data.multiple_roles === undefined ? undefined : this.followEnvironment(scope, event);
       case 'organization_membership.created':
       case 'organization_membership.updated': {
         const { id, managed_by } = event.data;
@@ -99,46 +111,51 @@ export class FollowMappedRoles implements Reaction<MayChangeMappedRoles> {
         await this.cascade.reached(event);
         const [directory, membership] = await Promise.all([this.mapped.get(environment, managed_by.directory_id), this.memberships.get(environment, id)]);
         // What another directory gave may have been recorded of it.
-        if (membership !== null && (directory !== null || contentOf(membership).mapped_roles.length > 0))
-          await this.follow(environment, [contentOf(membership)]);
+        if (membership !== null && (directory !== null || contentOf(membership).mapped_roles.length > 0)) await this.follow(scope, [contentOf(membership)]);
       }
     }
   }
 
-  private async followDirectory(event: Recorded<MayChangeMappedRoles>, directoryId: string): Promise<void> {
+  private async followDirectory(scope: Scope, event: Recorded<FactOf<DirectoryEvent, 'directory.updated'>>): Promise<void> {
     await this.cascade.reached(event);
-    const { environment } = event.meta;
-    if ((await this.mapped.get(environment, directoryId)) !== null) await this.followEach(environment, { index: 'directory', values: [directoryId] });
+    const { id } = event.data;
+    if ((await this.mapped.get(scope.environment, id)) !== null) await this.followEach(scope, { index: 'directory', values: [id] });
   }
 
-  private async followEnvironment(event: Recorded<MayChangeMappedRoles>): Promise<void> {
+  private async followEnvironment(scope: Scope, event: Recorded<MayChangeMappedRoles>): Promise<void> {
     await this.cascade.reached(event);
-    const { environment } = event.meta;
     for (let after: string | undefined, more = true; more;) {
-      const page = await this.mapped.page(environment, { order: 'asc', limit: AT_ONCE, after });
-      for (const { id } of page.rows) await this.followEach(environment, { index: 'directory', values: [id] });
+      const page = await this.mapped.page(scope.environment, { order: 'asc', limit: AT_ONCE, after });
+      for (const { id } of page.rows) await this.followEach(scope, { index: 'directory', values: [id] });
       after = page.rows.at(-1)?.id;
       more = page.hasAfter;
     }
   }
 
   /** A page at a time, however many there are. */
-  private async followEach(environment: string, where: NonNullable<PageRequest['where']>): Promise<void> {
+  private async followEach(scope: Scope, where: NonNullable<PageRequest['where']>): Promise<void> {
     for (let after: string | undefined, more = true; more;) {
-      const page = await this.memberships.page(environment, { where, order: 'asc', limit: AT_ONCE, after });
-      await this.follow(environment, page.rows.map(contentOf));
+      const page = await this.memberships.page(scope.environment, { where, order: 'asc', limit: AT_ONCE, after });
+      await this.follow(scope, page.rows.map(contentOf));
       after = page.rows.at(-1)?.id;
       more = page.hasAfter;
     }
   }
 
   /** Memberships that one directory manages, so of one organization. */
-  private async follow(environment: string, memberships: readonly StoredMembership[]): Promise<void> {
-    for (let left = memberships; left.length > 0;) left = await this.recordedOf(environment, left[0]!.organization_id, left);
+  private async follow({ environment, held }: Scope, memberships: readonly StoredMembership[]): Promise<void> {
+    let left = memberships;
+    // What is recorded here is seen to its end, also where another does this since.
+    for (let scope: Scope = { environment, held }; left.length > 0; scope = { environment, held: () => {} })
+      left = await this.recordedOf(scope, left[0]!.organization_id, left);
   }
 
   /** Those that something was recorded of. */
-  private async recordedOf(environment: string, organizationId: string, memberships: readonly StoredMembership[]): Promise<readonly StoredMembership[]> {
+  private async recordedOf(
+    { environment, held }: Scope,
+    organizationId: string,
+    memberships: readonly StoredMembership[],
+  ): Promise<readonly StoredMembership[]> {
     const given = await this.given(
       environment,
       organizationId,
@@ -149,10 +166,10 @@ export class FollowMappedRoles implements Reaction<MayChangeMappedRoles> {
       if (roles === undefined || sameRoles(roles, membership.mapped_roles)) return [];
       const key = membershipKey(organizationId, membership.user_id);
       const context = systemContext(environment, this.clock.now());
-      const { facts } = await this.repository.transact(membershipDecider, context, key, setMappedRoles(membership.id, roles));
+      const { facts } = await this.repository.transact(membershipDecider, context, key, decidedWhile(held, setMappedRoles(membership.id, roles)));
       return facts.length === 0 ? [] : [{ ...membership, mapped_roles: roles }];
     };
-    return (await Promise.all(memberships.map(record))).flat();
+    return (await allDone(memberships.map(record))).flat();
   }
 
   /** By the ids of memberships; nothing of those that are gone. */

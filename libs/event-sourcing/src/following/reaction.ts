@@ -32,6 +32,11 @@ export interface Reaction<Event extends Fact = Fact> {
   reactTogether?(events: readonly Recorded<Event>[]): Promise<void>;
 }
 
+/** The lease under which one process of a cluster hands events to a reaction. */
+export function leaseOf({ name }: Pick<Reaction, 'name'>): string {
+  return `reaction.${name}`;
+}
+
 /** A reaction that the library makes, as a class for Nest to build. */
 export abstract class MadeReaction implements Reaction {
   readonly name: string;
@@ -95,7 +100,7 @@ export class Reactions {
     this.stopped.set({ reaction: reaction.name }, 0);
     const table = this.readModels.table<never>({ name: `reaction-${reaction.name}`, indexes: [], rebuildable: false });
     this.followers.add({
-      name: `reaction.${reaction.name}`,
+      name: leaseOf(reaction),
       table,
       from: reaction.from,
       types: reaction.handles,
