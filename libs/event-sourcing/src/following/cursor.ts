@@ -87,6 +87,11 @@ export class Cursor {
     return reading === null || !this.isIdle || reading.end <= handled ? handledPlace : reading.endPlace;
   }
 
+  /** It was given a reading to go along, and was not left behind since. */
+  get hasPlace(): boolean {
+    return this.reading !== null;
+  }
+
   goesAlong(reading: Way): boolean {
     return this.reading === reading;
   }

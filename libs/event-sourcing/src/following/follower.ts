@@ -54,6 +54,11 @@ export class Follower implements Awaited {
     this.cursor?.hurry(position);
   }
 
+  /** It has a place in what is read of the log. */
+  get goesAlong(): boolean {
+    return this.cursor?.hasPlace === true;
+  }
+
   /** As of a cursor. */
   behindSince(head: Position): number | null {
     return this.cursor?.behindSince(head) ?? null;

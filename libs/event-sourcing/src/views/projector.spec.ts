@@ -399,6 +399,52 @@ describe('the projector', () => {
     });
   });
 
+  describe('of which one cannot be opened', () => {
+    const position = () => count('a', 1);
+    const checkpointOf = (view: View<never>) => readModels.table(tableOf(view)).checkpoint();
+
+    /** The database does not answer for it. Resolves when it was asked; the answer ends that, and resolves when the views are filled. */
+    async function openWithout(failing: View<never>): Promise<() => Promise<unknown>> {
+      const table = readModels.table.bind(readModels);
+      let [asked, isAway] = [0, true];
+      readModels.table = (definition) => {
+        const opened = table(definition);
+        const prepare = opened.prepare.bind(opened);
+        if (definition.name === tableOf(failing).name)
+          opened.prepare = () => (asked++, isAway ? Promise.reject(new Error('The database does not answer.')) : prepare());
+        return opened;
+      };
+      const started = start();
+      await until(() => asked > 2);
+      return () => {
+        isAway = false;
+        return started;
+      };
+    }
+
+    it.each([anyView(counters), anyView(amounts)])('($name) brings the others along, and that one when it can be', async (failing) => {
+      const other = failing.name === 'counters' ? anyView(amounts) : anyView(counters);
+      const first = await position();
+      const mend = await openWithout(failing);
+      await until(async () => (await checkpointOf(other)) === first);
+      const second = await position();
+      await until(async () => (await checkpointOf(other)) === second);
+      expect(await checkpointOf(failing)).toBe(START);
+      await mend();
+      await projector!.caughtUpWith(second);
+      expect([await total('a'), await times(1)]).toEqual([{ total: 2 }, { times: 2 }]);
+    });
+
+    it('tells how far that one is behind', async () => {
+      await position();
+      const mend = await openWithout(anyView(amounts));
+      const told = async () => Number(/^gatehouse_projector_lag_seconds\{service="counting"\} (\S+)$/m.exec(await metrics.text())![1]);
+      await until(async () => (await told()) > 0.05);
+      await mend();
+      await until(async () => (await told()) === 0);
+    });
+  });
+
   it('fills all views anew', async () => {
     for (const amount of [1, 2, 2]) await count('a', amount);
     const running = await start();

@@ -360,8 +360,14 @@ export class Projector implements BackgroundComponent {
       cursors.push(cursor);
       opened.push(view);
     };
-    await Promise.all(this.views.filter(({ phase }) => phase === 'taken').map((view) => this.orLost(view, () => open(view))));
-    if (opened.length === 0) return;
+    const taken = this.views.filter(({ phase }) => phase === 'taken');
+    const openings = await Promise.allSettled(taken.map((view) => this.orLost(view, () => open(view))));
+    if (opened.length > 0) await this.followFrom(cursors, opened, signal);
+    // Those that could be opened do not stand still for those that could not.
+    for (const opening of openings) if (opening.status === 'rejected') throw opening.reason;
+  }
+
+  private async followFrom(cursors: readonly Cursor[], opened: readonly ViewRunner[], signal: AbortSignal): Promise<void> {
     try {
       await this.needs.following.reader.seat(cursors, signal);
     } catch (error) {

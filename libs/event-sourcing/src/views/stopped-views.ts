@@ -28,7 +28,11 @@ export class StoppedViews {
   /** What a query that needs the table is told; null where it may read. */
   refusal(table: string): DomainError | null {
     const reasons = this.tables.get(table);
-    return reasons === undefined ? null : (reasons.left ?? unavailable('What this answer is read from is halted; an operator has to look.', 30));
+    if (reasons === undefined) return null;
+    if (reasons.left !== null) return reasons.left;
+    const sentence =
+      reasons.halt === 'rebuilding' ? 'What this answer is read from is being filled.' : 'What this answer is read from is halted; an operator has to look.';
+    return unavailable(sentence, 30);
   }
 
   /** Whether its rows say what the log says, as far as they go: not where the log was restored to an earlier state, or the rows are to go. */

@@ -67,6 +67,8 @@ export class ViewRunner implements Awaited {
   private stored: Position = START;
   /** It was brought along here until the lease was lost: what it had seen then, and since when it is behind, as far as is known; null: another process has been seen to go on. */
   private abandoned: { readonly position: Position; since: number | null } | null = null;
+  /** It was held here and did not go along, though there was something to be seen: since when, as far as anybody looked. */
+  private standing: number | null = null;
   /** Since it was opened last: only what was begun then may bring it further. */
   private going = new AbortController();
 
@@ -126,14 +128,18 @@ export class ViewRunner implements Awaited {
    * hangs ends leases as well. null: there is none.
    */
   behindSince(head: Position): number | null {
-    if (this.isFollowing) return this.follower.behindSince(head);
-    if (this.abandoned !== null && head > this.abandoned.position) this.abandoned.since ??= this.needs.clock.now();
-    return this.abandoned?.since ?? null;
+    if (this.isFollowing && this.follower.goesAlong) {
+      this.standing = null;
+      return this.follower.behindSince(head);
+    }
+    if (this.abandoned !== null && head > this.abandoned.position) return (this.abandoned.since ??= this.needs.clock.now());
+    if (this.isHeld && head > this.position) return (this.standing ??= this.needs.clock.now());
+    return null;
   }
 
-  /** Whether this process has to say how far behind it is. */
+  /** Whether this process has to say how far behind it is: of a view that is halted, that is told otherwise. */
   get isToldOf(): boolean {
-    return this.isFollowing || this.abandoned !== null;
+    return (this.isHeld && this.phase !== 'halted') || this.abandoned !== null;
   }
 
   /** Whether nobody has been seen to go on with it, though there is something to be seen. */
@@ -170,6 +176,7 @@ export class ViewRunner implements Awaited {
   /** The lease is no longer ours. */
   lose(): void {
     this.quit('elsewhere');
+    this.standing = null;
     this.folded = new FoldedRows();
     this.known = START;
   }
