@@ -4,6 +4,7 @@ import type { Fact, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { EventStore, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { Origins } from '#libs/event-sourcing/src/sealing/origins';
+import { allDone } from '#libs/platform/src/all-done';
 import { BoundedMap } from '#libs/platform/src/bounded-map';
 import { Clock } from '#libs/platform/src/clock';
 import { commandIdOf, derivedId } from '#libs/platform/src/ids';
@@ -71,7 +72,7 @@ export class TellOfAdministration implements Reaction<Fact<AdministrativeFact>> 
   }
 
   private async record(all: readonly Told[]): Promise<void> {
-    await Promise.all(all.map(({ owner, event }) => this.writer.add(owner, event)));
+    await allDone(all.map(({ owner, event }) => this.writer.add(owner, event)));
   }
 
   /** Null where nothing is told of it. */

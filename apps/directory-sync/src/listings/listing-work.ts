@@ -63,6 +63,17 @@ export class ListingWork implements BackgroundComponent {
 
   private async work(signal: AbortSignal, token: number): Promise<void> {
     const running = new Map<string, Promise<void>>();
+    const ended = new AbortController();
+    try {
+      await this.carryOutAll(running, { signal: AbortSignal.any([signal, ended.signal]), token });
+    } finally {
+      // Also where it failed: what is under way stops before this work begins again.
+      ended.abort();
+      await Promise.all(running.values());
+    }
+  }
+
+  private async carryOutAll(running: Map<string, Promise<void>>, { signal, token }: { readonly signal: AbortSignal; readonly token: number }): Promise<void> {
     for (let cleanAt = performance.now() + CLEAN_EVERY_MS; !signal.aborted;) {
       for (const found of await this.runs.pending()) {
         const { id } = found.run;
@@ -79,7 +90,6 @@ export class ListingWork implements BackgroundComponent {
       await Promise.race([this.runs.queued.next(AbortSignal.any([signal, over.signal])), pause(LOOK_EVERY_MS), ...running.values()]);
       over.abort();
     }
-    await Promise.all(running.values());
   }
 
   /** Never throws: what cannot be done now is tried again. */

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { allDone } from '#libs/platform/src/all-done';
 import { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
 import { ReadModels, type Table } from '#libs/read-models/src/read-models';
@@ -27,7 +28,7 @@ export class GroupCleaning {
 
   /** As rows know it: whoever joined a group at this moment is met by the reaction. */
   async leaveGroups(environment: string, userId: string): Promise<void> {
-    await this.each(environment, 'user', userId, GROUPS_AT_ONCE, (ids) => Promise.all(ids.map((id) => this.drop(environment, groupOfMember(id), [userId]))));
+    await this.each(environment, 'user', userId, GROUPS_AT_ONCE, (ids) => allDone(ids.map((id) => this.drop(environment, groupOfMember(id), [userId]))));
   }
 
   async emptyGroup(environment: string, groupId: string): Promise<void> {

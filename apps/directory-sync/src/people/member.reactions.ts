@@ -179,16 +179,18 @@ export class TellOfGroupMembers implements Reaction<MembersChanged> {
   private async groupsOf(events: readonly Recorded<MembersChanged>[]): Promise<ReadonlyMap<string, DirectoryGroup>> {
     const of = (idOf: (data: MembersChanged['data']) => string) =>
       new Map(events.map(({ data, meta: { environment } }) => [`${environment} ${idOf(data)}`, { environment, id: idOf(data) }]));
-    const directories = await inTurns([...of(({ directory_id }) => directory_id)], PEOPLE_AT_ONCE, async ([key, { environment, id }]) => {
+    const directories = inTurns([...of(({ directory_id }) => directory_id)], PEOPLE_AT_ONCE, async ([key, { environment, id }]) => {
       const directory = await this.repository.load(directoryDecider, environment, id);
       return directory?.object === 'deleted_directory' ? [key] : [];
     });
-    const gone = new Set(directories.flat());
-    const found = await inTurns([...of(({ id }) => id)], PEOPLE_AT_ONCE, async ([key, { environment, id }]) => {
+    const groups = inTurns([...of(({ id }) => id)], PEOPLE_AT_ONCE, async ([key, { environment, id }]) => {
       const group = await this.repository.load(directoryGroupDecider, environment, id);
-      return group?.object === 'directory_group' && !gone.has(`${environment} ${group.directory_id}`) ? [[key, toPublicGroup(group)] as const] : [];
+      return group?.object === 'directory_group' ? [{ key, group, inDirectory: `${environment} ${group.directory_id}` }] : [];
     });
-    return new Map(found.flat());
+    await Promise.allSettled([directories, groups]);
+    const gone = new Set((await directories).flat());
+    const found = (await groups).flat().filter(({ inDirectory }) => !gone.has(inDirectory));
+    return new Map(found.map(({ key, group }) => [key, toPublicGroup(group)]));
   }
 }
 

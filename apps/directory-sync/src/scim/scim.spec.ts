@@ -583,7 +583,13 @@ describe('a directory', () => {
     await directory.expect(204, 'DELETE', `/Groups/${group.id}`);
     const told = (await directory.told()).filter(([name]) => name.startsWith('dsync.user') || name.startsWith('dsync.group'));
     const named = told.map(([name, id]) => `${name} ${id === ada.id ? 'ada' : id === bob.id ? 'bob' : 'group'}`);
-    expect(named.slice(0, 4)).toEqual(['dsync.user.created ada', 'dsync.user.created bob', 'dsync.group.created group', 'dsync.group.user_added ada']);
+    // Of groups, people are told a moment later, whatever else becomes of them.
+    expect(named.filter((name) => !name.startsWith('dsync.user.updated')).slice(0, 4)).toEqual([
+      'dsync.user.created ada',
+      'dsync.user.created bob',
+      'dsync.group.created group',
+      'dsync.group.user_added ada',
+    ]);
     expect(named.filter((name) => name.includes('user_'))).toEqual([
       'dsync.group.user_added ada',
       'dsync.group.user_removed ada',

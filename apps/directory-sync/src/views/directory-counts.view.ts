@@ -1,6 +1,7 @@
 import type { FactOf } from '#libs/event-sourcing/src/deciding/decider';
 import type { View } from '#libs/event-sourcing/src/views/view';
 import type { DirectoryGroupEvent } from '../domain/directory-group.decider.ts';
+import type { DirectoryEvent } from '../domain/directory.decider.ts';
 import type { DirectoryUserEvent } from '../domain/directory-user.decider.ts';
 
 /** How many people and groups a directory has. */
@@ -13,19 +14,29 @@ export interface DirectoryCounts {
 export const NOTHING_COUNTED: DirectoryCounts = { active: 0, inactive: 0, groups: 0 };
 
 type Counted =
+  | FactOf<DirectoryEvent, 'directory.created' | 'dsync.deleted'>
   | FactOf<DirectoryUserEvent, 'dsync.user.created' | 'dsync.user.updated' | 'dsync.user.deleted'>
   | FactOf<DirectoryGroupEvent, 'dsync.group.created' | 'dsync.group.deleted'>;
 
-/** One row per directory, under its id. That of a directory that is gone stays, and means nothing. */
+/** One row per directory, under its id, for as long as it is there: whoever came while it was deleted is not counted. */
 export const directoryCountsView: View<DirectoryCounts, Counted> = {
   name: 'directory_counts',
-  version: 1,
+  version: 2,
   personal: null,
-  handles: ['dsync.user.created', 'dsync.user.updated', 'dsync.user.deleted', 'dsync.group.created', 'dsync.group.deleted'],
+  handles: [
+    'directory.created',
+    'dsync.deleted',
+    'dsync.user.created',
+    'dsync.user.updated',
+    'dsync.user.deleted',
+    'dsync.group.created',
+    'dsync.group.deleted',
+  ],
   indexes: [],
-  idsOf: ({ data }) => [data.directory_id],
-  evolve: (row, { type, data }) => {
-    const counts = row ?? NOTHING_COUNTED;
+  idsOf: ({ data }) => ['directory_id' in data ? data.directory_id : data.id],
+  evolve: (counts, { type, data }) => {
+    if (type === 'directory.created') return NOTHING_COUNTED;
+    if (type === 'dsync.deleted' || counts === null) return null;
     switch (type) {
       case 'dsync.user.created':
         return people(counts, data.active, 1);

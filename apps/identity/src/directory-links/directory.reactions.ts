@@ -3,9 +3,11 @@ import type { DirectoryEvent } from '#apps/directory-sync/src/domain/directory.d
 import type { DirectoryUserEvent } from '#apps/directory-sync/src/domain/directory-user.decider';
 import type { FactOf, Recorded } from '#libs/event-sourcing/src/deciding/decider';
 import { Cascade } from '#libs/event-sourcing/src/following/cascade';
-import type { Reaction } from '#libs/event-sourcing/src/following/reaction';
+import { leaseOf, type Reaction } from '#libs/event-sourcing/src/following/reaction';
 import { streamKeyOf } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { allDone } from '#libs/platform/src/all-done';
+import { Leases } from '#libs/read-models/src/leases';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { InvitationEvent } from '../domain/invitation.decider.ts';
 import type { MembershipEvent } from '../domain/membership.decider.ts';
@@ -87,6 +89,7 @@ export class FollowPoliciesOfDirectories implements Reaction<PolicyFact> {
   constructor(
     private readonly following: DirectoryFollowing,
     private readonly cascade: Cascade,
+    private readonly leases: Leases,
     readModels: ReadModels,
   ) {
     this.people = readModels.table(tableOf(peopleOfDirectoriesView));
@@ -104,15 +107,18 @@ export class FollowPoliciesOfDirectories implements Reaction<PolicyFact> {
   private async through<Row>(event: Recorded<PolicyFact>, table: Table<Row>): Promise<void> {
     const { id, position, data, meta } = event;
     const { environment } = meta;
+    const held = this.leases.holding(leaseOf(this));
     const begun = await this.walks.get(environment, id);
     const where = { index: 'directory', values: [data.id] };
     for (let after = begun === null ? undefined : contentOf(begun).after, more = true; more;) {
       const page = await table.page(environment, { where, order: 'asc', limit: AT_ONCE, after });
-      await Promise.all(page.rows.map((row) => this.following.follow(environment, row.id, causeOf(event))));
+      await allDone(page.rows.map((row) => this.following.follow(environment, row.id, causeOf(event))));
       after = page.rows.at(-1)?.id;
       more = page.hasAfter && after !== undefined;
+      held();
       if (after !== undefined) await this.walks.write([{ environment, id, position, revision: 0, text: JSON.stringify({ after } satisfies Walk) }]);
     }
+    await this.walks.purge(environment, [id]);
   }
 }
 

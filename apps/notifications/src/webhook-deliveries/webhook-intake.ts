@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LeasedFollowing } from '#libs/event-sourcing/src/following/leased-followers';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
+import { allDone } from '#libs/platform/src/all-done';
 import type { Clock } from '#libs/platform/src/clock';
 import { isUnavailable, NeedsLaterRelease } from '#libs/platform/src/domain-error';
 import type { Lifecycle, BackgroundComponent } from '#libs/platform/src/lifecycle';
@@ -128,7 +129,7 @@ export class WebhookIntake implements BackgroundComponent {
     // By its own clock: whoever has it since makes the same deliveries, and this process hears so only at the next renewal.
     if (environments.size > 0) await this.needs.leases.held(leaseOf(shard), signal);
     if (signal.aborted) return false;
-    const taken = await Promise.all([...environments].map(([environment, records]) => this.take(environment, records, signal)));
+    const taken = await allDone([...environments].map(([environment, records]) => this.take(environment, records, signal)));
     // What nobody wanted may be looked at again: a write for each event would cost more than that.
     return taken.includes(true);
   }

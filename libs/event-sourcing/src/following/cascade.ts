@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { allDone } from '#libs/platform/src/all-done';
 import { Clock } from '#libs/platform/src/clock';
 import { systemContext } from '#libs/platform/src/system-context';
 import { contentOf, ReadModels, type PageRequest, type StoredRow } from '#libs/read-models/src/read-models';
@@ -69,7 +70,7 @@ export class Cascade {
     const table = this.readModels.table(tableOf(view));
     for (let after: string | undefined, more = true; more;) {
       const page = await table.page(event.meta.environment, { where, order: 'asc', limit: AT_ONCE, after });
-      await Promise.all(page.rows.map(work));
+      await allDone(page.rows.map(work));
       after = page.rows.at(-1)?.id;
       more = page.hasAfter;
     }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ServiceName } from '#libs/contracts/src/operation';
 import { MessageBus, type Message } from '#libs/messaging/src/message-bus';
+import { allDone } from '#libs/platform/src/all-done';
 import { isUnavailable } from '#libs/platform/src/domain-error';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
@@ -74,7 +75,7 @@ export class Forwarders {
       if (known === undefined) topics.set(topic, [...messages]);
       else known.push(...messages);
     }
-    await Promise.all([...topics].map(([topic, messages]) => (messages.length > 0 ? this.bus.publish(topic, messages) : Promise.resolve())));
+    await allDone([...topics].map(([topic, messages]) => (messages.length > 0 ? this.bus.publish(topic, messages) : Promise.resolve())));
     for (const messages of topics.values()) this.forwarded.inc({ service }, messages.length);
   }
 
