@@ -5,6 +5,7 @@ import { endWith, endWithSentence } from '#libs/platform/src/ending';
 import { PinoLog } from '#libs/platform/src/pino.log';
 import type { AppProcess, ProcessOptions } from './app-process.ts';
 import { leaveThreadsTheirLimits } from './thread-heaps.ts';
+import { beginObjectsYoung } from './young-objects.ts';
 
 interface Started {
   readonly process: AppProcess;
@@ -15,6 +16,7 @@ interface Started {
 /** Everything between an app and the machine: settings, log lines, signals, and an end that says why. */
 export async function runProgram(start: (options: ProcessOptions) => Promise<Started>): Promise<void> {
   leaveThreadsTheirLimits();
+  beginObjectsYoung();
   try {
     const variables = environmentVariables();
     // What is wrong in them is told with all the rest, by the start.

@@ -12,6 +12,7 @@ import type { BackgroundComponent } from '#libs/platform/src/lifecycle';
 import { Log } from '#libs/platform/src/log';
 import { Metrics } from '#libs/platform/src/metrics';
 import type { RequestContext } from '#libs/platform/src/request-context';
+import { TimeSlicer } from '#libs/platform/src/time-slicer';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { MappingsChanged } from '../domain/organization-roles.decider.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
@@ -20,7 +21,6 @@ import { hashOfRead, readId } from './id-table.ts';
 import { MembershipRoutes } from './membership-routes.ts';
 import { OrganizationIndex } from './organization-index.ts';
 import { IndexRows } from './organization-loading.ts';
-import { TimeSlicer } from './time-slicer.ts';
 
 /** After this, an organization that was too large is tried again: it may have become smaller. */
 const TOO_LARGE_FOR = 60_000;

@@ -1,6 +1,7 @@
 import { START, type EventStore, type Position, type RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { streamName } from '#libs/event-sourcing/src/log/naming';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { TimeSlicer } from '#libs/platform/src/time-slicer';
 import { contentOf, type PageRequest, type ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import type { StoredGroupRoleAssignment } from '../domain/group-role-assignment.decider.ts';
 import { organizationResourceId } from '../domain/resource-tree.ts';
@@ -32,7 +33,6 @@ import { groupRoleAssignmentsView } from '../views/group-role-assignments.view.t
 import { resourcesView, type ResourceRow } from '../views/resources.view.ts';
 import { roleAssignmentsView } from '../views/role-assignments.view.ts';
 import type { OrganizationIndex } from './organization-index.ts';
-import { TimeSlicer } from './time-slicer.ts';
 
 /** Rows at a time: a page of them takes less than a slice. */
 const PAGE = 250;

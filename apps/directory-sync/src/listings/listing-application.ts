@@ -8,6 +8,7 @@ import { Clock } from '#libs/platform/src/clock';
 import { newCommandId } from '#libs/platform/src/ids';
 import { inTurns } from '#libs/platform/src/in-turns';
 import type { RequestContext } from '#libs/platform/src/request-context';
+import { TimeSlicer } from '#libs/platform/src/time-slicer';
 import { contentOf, ReadModels, type StoredRow, type Table } from '#libs/read-models/src/read-models';
 import {
   changeDirectoryGroup,
@@ -116,7 +117,10 @@ export class ListingApplication {
   private async remove<Row>({ run: begun, reached, directory }: RunningRun, rows: Table<Row>, one: (row: StoredRow<Row>) => Promise<void>): Promise<StoredRun> {
     let run = begun;
     const where = { index: 'directory', values: [run.directory_id] };
+    // Where nobody goes and everything is in memory or mapped, nothing else would let others have their turn.
+    const slicer = new TimeSlicer();
     for (let more = true; more;) {
+      await slicer.step();
       await directory();
       const page = await rows.page(run.environment, { where, order: 'asc', limit: ROWS_AT_ONCE, after: run.checkpoint!.after ?? undefined });
       await inTurns(page.rows, AT_ONCE, one);

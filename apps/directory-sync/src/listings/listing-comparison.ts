@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Blobs } from '#libs/blobs/src/blobs';
 import type { DirectoryRunError, DirectoryRunGroups, DirectoryRunUsers } from '#libs/contracts/src/directories/directory-run';
 import { tableOf } from '#libs/event-sourcing/src/views/view';
+import { TimeSlicer } from '#libs/platform/src/time-slicer';
 import { contentOf, ReadModels, type Table } from '#libs/read-models/src/read-models';
 import type { StoredDirectoryGroup } from '../domain/directory-group.decider.ts';
 import type { StoredDirectoryUser } from '../domain/directory-user.decider.ts';
@@ -159,9 +160,11 @@ export class ListingComparison {
   async *groupsOf(run: StoredRun, compared: Compared, onUnknown?: (line: number) => void): AsyncGenerator<GroupOfListing> {
     const { userKeys, userIds, groupKeys, groupLines, namedGroups } = compared;
     const idOf = (ordinal: number): string => `directory_user_${userIds.get(ordinal)}`;
+    const slicer = new TimeSlicer();
     for (const [name, ordinals] of namedGroups) {
       const { ordinal } = groupKeys.add(name);
       yield { ordinal, line: ordinal + 1, group: groupNamed(name), memberIds: [...ordinals].map(idOf) };
+      await slicer.step();
     }
     if (namedGroups.size > 0 || groupKeys.size === 0) return;
     for await (const { line, entry } of this.lines(run, { saysGroups: false }, (each) => groupLines.has(each))) {
@@ -233,7 +236,12 @@ export class ListingComparison {
       }
       if (isChecked && hash.digest('hex') !== expected) throw damaged();
     };
-    yield* linesOf(bytes(), contentType as ListingFormat, head, isWanted);
+    // Embedded, nothing that is done with a line has to be waited for: without pauses nobody else would get a turn before the next part of the file.
+    const slicer = new TimeSlicer();
+    for await (const line of linesOf(bytes(), contentType as ListingFormat, head, isWanted)) {
+      yield line;
+      await slicer.step();
+    }
   }
 }
 
