@@ -380,4 +380,13 @@ describe('a client that is slow', () => {
     expect(await impatient.records()).toEqual(before);
     await impatient.get('/organizations').expect(200);
   });
+
+  it('is answered in the words of SCIM where it began to speak with a directory', async () => {
+    const { id: organization_id } = await impatient.post('/organizations', { name: 'Slow' }).expect(201);
+    const { id } = await impatient.post('/admin/directories', { organization_id, type: 'generic scim v2.0', name: 'Slow' }).expect(201);
+    const { token } = await impatient.post(`/admin/directories/${id}/tokens`).expect(201);
+    const head = `POST /scim/v2/${id}/Users HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/scim+json\r\nContent-Length: 100\r\n\r\n`;
+    const answer = await rawExchange(impatient.url, head, '{"userName":', 800, '"slow', 800, 'er', 800);
+    expect([answer?.status, JSON.parse(answer!.text)]).toEqual([408, expect.objectContaining({ status: '408', detail: expect.any(String) })]);
+  });
 });

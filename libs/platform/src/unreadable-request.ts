@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { DomainError } from './domain-error.ts';
 import type { WrittenAnswer } from './http-face.ts';
@@ -13,7 +13,7 @@ export function answerUnreadable(error: Error, socket: Socket, answerOf: (refuse
     return;
   }
   const requestId = requestIdOf({ headers: {} });
-  const { status, headers, text } = answerOf(causeOf(code, rawPacket), requestId, targetOf(rawPacket));
+  const { status, headers, text } = answerOf(causeOf(code, rawPacket), requestId, targetOf(rawPacket) ?? targetBegun(socket) ?? '');
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     ...Object.entries({ 'X-Request-ID': requestId, ...headers, 'Content-Length': Buffer.byteLength(text), Connection: 'close' }).map(
@@ -34,8 +34,13 @@ function causeOf(code: string | undefined, packet: Buffer | undefined): DomainEr
   }
 }
 
-function targetOf(packet: Buffer | undefined): string {
-  return /^[A-Z]{3,10} ([^ \r\n]*)/.exec(packet?.toString('latin1', 0, LONGEST_TARGET) ?? '')?.[1] ?? '';
+function targetOf(packet: Buffer | undefined): string | undefined {
+  return /^[A-Z]{3,10} ([^ \r\n]*)/.exec(packet?.toString('latin1', 0, LONGEST_TARGET) ?? '')?.[1];
+}
+
+/** Of a request whose head was read and whose body does not come to its end: Node knows it by the answer that waits on the socket, and says so nowhere else. */
+function targetBegun(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): string | undefined {
+  return socket._httpMessage?.req.url;
 }
 
 const LONGEST_TARGET = 1_024;

@@ -126,7 +126,9 @@ function changeList(holder: Changeable, name: string, { op, value }: PatchOperat
 /** Whether an item is what a removal names: by its value, where it has one. */
 function isMeant(item: Attributes, given: unknown): boolean {
   if (!isObject(given)) return item['value'] === given;
-  return Object.entries(given).every(([name, value]) => isSameValue(item[ownName(item, name) ?? name], value));
+  // What names nothing is nobody.
+  const named = Object.entries(given);
+  return named.length > 0 && named.every(([name, value]) => isSameValue(item[ownName(item, name) ?? name], value));
 }
 
 function changeItems(holder: Changeable, name: string, filter: ScimFilter, { op, path: { sub }, value }: PatchOperation): void {

@@ -3,14 +3,16 @@ import { invalidValue, ScimError } from './scim-domain-error.ts';
 import { attributeNamed, subAttributeNamed, type ResourceKind, type ScimAttribute } from './scim-schema.decider.ts';
 import { CUSTOM_ATTRIBUTES, ENTERPRISE_SCHEMA, GROUP_SCHEMA, isObject, OWN_SCHEMA, truthOf, USER_SCHEMA, type Attributes } from './scim-values.decider.ts';
 
+const SECRET = 'password';
 /** What nobody keeps: what is secret, and what the answer is made of elsewhere. */
 const LEFT_OUT: Readonly<Record<ResourceKind, ReadonlySet<string>>> = {
-  User: new Set(['password', 'id', 'meta', 'groups']),
+  User: new Set([SECRET, 'id', 'meta', 'groups']),
   Group: new Set(['id', 'meta', 'members']),
 };
 /** Names that nobody has to have: an empty one is none. */
 const MAY_BE_EMPTY: Readonly<Record<ResourceKind, ReadonlySet<string>>> = { User: new Set(['displayname', 'externalid']), Group: new Set(['externalid']) };
 const SCHEMA_OF: Readonly<Record<ResourceKind, string>> = { User: USER_SCHEMA, Group: GROUP_SCHEMA };
+const ENTERPRISE = ENTERPRISE_SCHEMA.toLowerCase();
 const MAX_TEXT = 255;
 const MAX_ADDRESS = 320;
 const MAX_DEPTH = 10;
@@ -42,21 +44,25 @@ export function keptAttributes(kind: ResourceKind, sent: Attributes): Attributes
   return { schemas: [...new Set([SCHEMA_OF[kind], ...named, ...extensions])], ...rest };
 }
 
-function put(kind: ResourceKind, kept: Record<string, unknown>, name: string, value: unknown): void {
+function put(kind: ResourceKind, kept: Record<string, unknown>, name: string, said: unknown, depth = 1): void {
+  if (depth > MAX_DEPTH) throw tooDeep();
   const folded = name.toLowerCase();
-  if (LEFT_OUT[kind].has(folded) || isEmpty(value)) return;
+  const isOfSchema = folded.startsWith('urn:');
+  const value = isOfSchema && isObject(said) ? withoutSecret(said) : said;
+  if (LEFT_OUT[kind].has(folded) || (isOfSchema && folded.endsWith(`:${SECRET}`)) || isEmpty(value)) return;
   // Providers write so what they know nothing of.
   if (value === '' && MAY_BE_EMPTY[kind].has(folded)) return;
   requireName(name);
   const own = SCHEMA_OF[kind].toLowerCase();
   // What belongs to the schema of the resource itself may be said with its name.
   if (folded === own && isObject(value)) {
-    for (const [inner, each] of Object.entries(value)) put(kind, kept, inner, each);
+    for (const [inner, each] of Object.entries(value)) put(kind, kept, inner, each, depth + 1);
   } else if (folded.startsWith(`${own}:`)) {
-    put(kind, kept, name.slice(own.length + 1), value);
-  } else if (folded === ENTERPRISE_SCHEMA.toLowerCase() && kind === 'User') {
-    const extension = keptExtension(value);
-    if (Object.keys(extension).length > 0) kept[ENTERPRISE_SCHEMA] = extension;
+    put(kind, kept, name.slice(own.length + 1), value, depth + 1);
+  } else if (kind === 'User' && folded === ENTERPRISE) {
+    putExtension(kept, keptExtension(value));
+  } else if (kind === 'User' && folded.startsWith(`${ENTERPRISE}:`) && !folded.includes('.', ENTERPRISE.length)) {
+    putExtension(kept, keptExtension({ [name.slice(ENTERPRISE.length + 1)]: value }));
   } else if (folded === OWN_SCHEMA.toLowerCase() && isObject(value)) {
     const own = Object.entries(value).filter(([inner]) => inner.toLowerCase() !== CUSTOM_ATTRIBUTES.toLowerCase());
     const rest = keptValueOf(Object.fromEntries(own), 1);
@@ -66,6 +72,11 @@ function put(kind: ResourceKind, kept: Record<string, unknown>, name: string, va
     const keptValue = attribute === null ? keptValueOf(value, 1) : keptOf(attribute, value);
     if (!isEmpty(keptValue)) kept[attribute?.name ?? name] = keptValue;
   }
+}
+
+/** Beside what was said of it in another way. */
+function putExtension(kept: Record<string, unknown>, extension: Attributes): void {
+  if (Object.keys(extension).length > 0) kept[ENTERPRISE_SCHEMA] = { ...(kept[ENTERPRISE_SCHEMA] as Attributes | undefined), ...extension };
 }
 
 function keptExtension(value: unknown): Attributes {
@@ -120,7 +131,7 @@ function keptOne(attribute: ScimAttribute, value: unknown): unknown {
 
 /** What no schema describes is kept as it is, within limits. */
 function keptValueOf(value: unknown, depth: number): unknown {
-  if (depth > MAX_DEPTH) throw invalidValue('The resource is nested too deeply.');
+  if (depth > MAX_DEPTH) throw tooDeep();
   if (Array.isArray(value)) {
     requireFewItems(value);
     return value.map((item) => keptValueOf(item, depth + 1));
@@ -130,6 +141,15 @@ function keptValueOf(value: unknown, depth: number): unknown {
   const entries = Object.entries(value).filter(([, each]) => each !== null && each !== undefined);
   for (const [name] of entries) requireName(name);
   return Object.fromEntries(entries.map(([name, each]) => [name, keptValueOf(each, depth + 1)]));
+}
+
+/** Providers' mappings put it into any schema. */
+function withoutSecret(extension: Attributes): Attributes {
+  return Object.fromEntries(Object.entries(extension).filter(([name]) => name.toLowerCase() !== SECRET));
+}
+
+function tooDeep(): ScimError {
+  return invalidValue('The resource is nested too deeply.');
 }
 
 function requireFewNames(object: Attributes): void {

@@ -27,12 +27,12 @@ import { invalidValue, noSuchResource, ScimError } from '../domain/scim-domain-e
 import { asksForMore, conjunctsOf, fits, type Comparison, type ScimFilter } from '../domain/scim-filter.decider.ts';
 import { patched } from '../domain/scim-patch.decider.ts';
 import { keptAttributes } from '../domain/scim-resource.decider.ts';
-import { ownName, type Attributes } from '../domain/scim-values.decider.ts';
+import type { Attributes } from '../domain/scim-values.decider.ts';
 import { GroupCleaning } from '../people/group-cleaning.ts';
 import { GroupMembers, slicesOf } from '../readers/group-members.ts';
 import { directoryCountsView, NOTHING_COUNTED, type DirectoryCounts } from '../views/directory-counts.view.ts';
 import { directoryGroupMembersView, directoryGroupsView, groupOfMember, type DirectoryGroupMember } from '../views/directory-groups.view.ts';
-import { memberIds, memberOperation, membersAfter, namedBy, needsAll, type MemberOperation } from './member-changes.ts';
+import { memberIds, memberOperation, membersAfter, membersSent, namedBy, needsAll, type MemberOperation } from './member-changes.ts';
 import { isOfMembers, parsePatch } from './patch-request.ts';
 import { groupResource, type GroupOfUser } from './representation.ts';
 import { byBeginning, byTime, byValue, notFiltered, ScimSearch, type Found, type Indexed, type SearchRequest } from './search.ts';
@@ -77,7 +77,7 @@ export class ScimGroups {
 
   async create(context: RequestContext, directory: StoredDirectory, body: Attributes): Promise<StoredDirectoryGroup> {
     const attributes = keptGroup(body);
-    const ids = memberIds(body[ownName(body, 'members') ?? 'members']);
+    const ids = memberIds(membersSent(body));
     await this.requirePeople(context, directory, ids);
     const [first = [], ...rest] = slicesOf(ids, this.mostInRecord);
     const id = `directory_group_${derivedId(context.commandId, 0)}`;
@@ -108,8 +108,8 @@ export class ScimGroups {
   /** Members that are not named stay as they are. */
   async replace(context: RequestContext, directory: StoredDirectory, id: string, { body, expected }: Change): Promise<StoredDirectoryGroup> {
     const attributes = keptGroup(body);
-    const own = ownName(body, 'members');
-    const operations: readonly MemberOperation[] = own === undefined ? [] : [{ op: 'replace', ids: memberIds(body[own]) }];
+    const sent = membersSent(body);
+    const operations: readonly MemberOperation[] = sent === undefined ? [] : [{ op: 'replace', ids: memberIds(sent) }];
     return this.change(context, directory, id, { expected, to: () => attributes, operations });
   }
 

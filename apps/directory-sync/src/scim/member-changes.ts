@@ -1,7 +1,7 @@
 import { ScimError, invalidValue } from '../domain/scim-domain-error.ts';
 import { fits, termsOf, type ScimFilter } from '../domain/scim-filter.decider.ts';
 import type { PatchOperation } from '../domain/scim-patch.decider.ts';
-import { isObject, textOf, valueOf } from '../domain/scim-values.decider.ts';
+import { GROUP_SCHEMA, isObject, textOf, valueOf, type Attributes } from '../domain/scim-values.decider.ts';
 
 /** What one operation does to the members of a group. */
 export type MemberOperation =
@@ -9,6 +9,7 @@ export type MemberOperation =
   /** Those that fit. */
   | { readonly op: 'remove_fitting'; readonly filter: ScimFilter };
 
+const OWN = GROUP_SCHEMA.toLowerCase();
 const MAX_MEMBERS = 100_000;
 /** Comparisons of members with parts of filters that one PATCH may take: nobody else is answered meanwhile. */
 const MAX_COMPARISONS = 1_000_000;
@@ -24,6 +25,17 @@ export function memberOperation({ op, path: { filter, sub }, value }: PatchOpera
   // Without a value, all of them.
   if (op === 'remove') return value === undefined || value === null ? { op: 'replace', ids: [] } : { op: 'remove', ids: memberIds(value) };
   return { op, ids: memberIds(value) };
+}
+
+/** The members that a whole group is sent with, their name as it is or with that of the schema; undefined where they are not named. */
+export function membersSent(body: Attributes): unknown {
+  let sent = valueOf(body, 'members');
+  for (const [name, value] of Object.entries(body)) {
+    const folded = name.toLowerCase();
+    if (folded === `${OWN}:members`) sent = value;
+    else if (folded === OWN && isObject(value)) sent = membersSent(value) ?? sent;
+  }
+  return sent;
 }
 
 /** The ids of members as they are sent. @throws ScimError `invalidValue` */

@@ -45,13 +45,17 @@ function ofOneItem(text: string): string {
   });
 }
 
+const QUOTED = /"(?:[^"\\]|\\.)*"/g;
+
+/** How deep brackets lie in each other, and how often something is negated that is negated; what is within texts is neither. */
 function depthOf(text: string): number {
-  let [depth, deepest] = [0, 0];
-  for (const word of text.match(/[([]|[)\]]|\bnot\b/gi) ?? []) {
+  let [depth, deepest, negated] = [0, 0, 0];
+  for (const word of text.replaceAll(QUOTED, '""').match(/[([]|[)\]]|\bnot\b(?=\s+not\b)/gi) ?? []) {
     if (word === ')' || word === ']') depth--;
-    else deepest = Math.max(deepest, ++depth);
+    else if (word === '(' || word === '[') deepest = Math.max(deepest, ++depth);
+    else negated++;
   }
-  return deepest;
+  return deepest + negated;
 }
 
 function asOurs(filter: Filter): ScimFilter {
@@ -74,7 +78,9 @@ function asOurs(filter: Filter): ScimFilter {
   }
 }
 
-/** The parser doubles what escapes all but quotation marks, so that a lone backslash is one: those that were doubled already, and codes of characters, are mended here. */
+/** The parser doubles what escapes all but quotation marks, so that a lone backslash is one: those that were doubled already, codes of characters, and slashes that encoders escape are mended here. A name behind that of a Windows domain (`ACME\nina`) is no other escape. */
 function unescaped(text: string): string {
-  return text.replaceAll(/\\\\|\\u([0-9a-fA-F]{4})/g, (_, code?: string) => (code === undefined ? '\\' : String.fromCharCode(Number.parseInt(code, 16))));
+  return text.replaceAll(/\\(?:[\\/]|u([0-9a-fA-F]{4}))/g, (found, code?: string) =>
+    code === undefined ? found.slice(1) : String.fromCharCode(Number.parseInt(code, 16)),
+  );
 }

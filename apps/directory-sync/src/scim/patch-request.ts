@@ -56,20 +56,28 @@ function parseOperation(kind: ResourceKind, operation: unknown): readonly PatchO
   if (op !== 'remove' && value === undefined) throw invalidSyntax('An operation that adds or replaces has a value.');
   if (path !== undefined && path !== null && path !== '') {
     if (typeof path !== 'string') throw invalidPath();
-    return [{ op, path: parsePath(kind, path), value }];
+    const parsed = parsePath(kind, path);
+    if (isOfAttribute(parsed)) return [{ op, path: parsed, value }];
   }
-  if (op === 'remove') throw new ScimError(400, 'noTarget', 'An operation that removes has a path.');
+  // Without a path, or with one that names the schema of the resource itself.
+  if (op === 'remove') throw new ScimError(400, 'noTarget', 'An operation that removes has the path of an attribute.');
   if (!isObject(value)) throw invalidSyntax('Without a path, the value is an object of attributes.');
   return Object.entries(value).flatMap(([name, each]) => (IGNORED.has(name.toLowerCase()) ? [] : withoutPath(kind, op, name, each)));
 }
 
 /** An attribute that is null is removed. */
-function withoutPath(kind: ResourceKind, op: 'add' | 'replace', name: string, value: unknown): readonly PatchOperation[] {
+function withoutPath(kind: ResourceKind, op: 'add' | 'replace', name: string, value: unknown, depth = 1): readonly PatchOperation[] {
+  if (depth > MAX_DEPTH) throw invalidSyntax('An operation is nested too deeply.');
   const path = parsePath(kind, name);
-  if (path.schema !== null || path.attribute !== null) return [{ op: value === null ? 'remove' : op, path, value: value === null ? undefined : value }];
+  if (isOfAttribute(path)) return [{ op: value === null ? 'remove' : op, path, value: value === null ? undefined : value }];
   // The schema of the resource itself, by its name.
   if (!isObject(value)) throw invalidSyntax('The attributes of a schema are an object.');
-  return Object.entries(value).flatMap(([inner, each]) => (IGNORED.has(inner.toLowerCase()) ? [] : withoutPath(kind, op, inner, each)));
+  return Object.entries(value).flatMap(([inner, each]) => (IGNORED.has(inner.toLowerCase()) ? [] : withoutPath(kind, op, inner, each, depth + 1)));
+}
+
+/** Whether a path leads to an attribute, or to a schema that is no part of the resource's own. */
+function isOfAttribute({ schema, attribute }: PatchPath): boolean {
+  return schema !== null || attribute !== null;
 }
 
 /** @throws ScimError `invalidPath`, `invalidFilter` */

@@ -143,7 +143,7 @@ export class ScimFace implements HttpFace {
       const bytes = request.body as Buffer | undefined;
       if (bytes !== undefined && bytes.length > longestOf(segments[0])) throw tooLarge(segments[0]);
       const hasBody = bytes !== undefined && bytes.length > 0 && request.method !== 'GET' && request.method !== 'DELETE';
-      if (hasBody) requireType(request.headers['content-type']);
+      if (hasBody) requireType(request.headers);
       const asked: Asked = {
         ...admitted,
         method: request.method,
@@ -173,6 +173,7 @@ export class ScimFace implements HttpFace {
         requireMethod(asked, 'search');
         return this.findEverything(asked, searchOfBody(asked.body));
       case 'ServiceProviderConfig':
+        if (id !== undefined) throw noSuchAddress();
         requireMethod(asked, 'discovery');
         return { status: 200, body: serviceProviderConfig(base) };
       case 'ResourceTypes':
@@ -403,7 +404,8 @@ function tooLarge(kind: string | undefined): ScimError {
   return new ScimError(413, null, kind === 'Groups' ? 'A Group has at most 8 MiB.' : 'A User has at most 32 KiB.');
 }
 
-function requireType(contentType: string | undefined): void {
+function requireType({ 'content-type': contentType, 'content-encoding': encoding = 'identity' }: FastifyRequest['headers']): void {
+  if (encoding.trim().toLowerCase() !== 'identity') throw new ScimError(415, null, 'The body is not compressed.');
   const type = (contentType ?? 'application/scim+json').split(';', 1)[0]!.trim().toLowerCase();
   if (type !== 'application/json' && !type.endsWith('+json')) throw new ScimError(415, null, 'The body is application/scim+json or application/json.');
 }

@@ -78,6 +78,8 @@ class GivenDirectory {
   }
 }
 
+const manyNames = (count: number): string => `{"displayName":"many"${Array.from({ length: count }, (_, index) => `,"n${index}":1`).join('')}}`;
+const nestedGroup = (depth: number): string => `${'{"urn:ietf:params:scim:schemas:core:2.0:Group":'.repeat(depth)}{"displayName":"deep"}${'}'.repeat(depth)}`;
 const sorted = (...people: readonly { readonly id: string }[]) => people.map(({ id }) => id).sort();
 
 describe('requests of providers', () => {
@@ -339,6 +341,51 @@ describe('SCIM', () => {
     await directory.expect(200, 'PATCH', path, add('two'));
   });
 
+  it('takes no brackets within texts for more than that, and as many negations as there is room for', async () => {
+    const own = await GivenDirectory.open();
+    const { id } = await own.group({ displayName: 'R/D ((((((((((((((((((((' });
+    for (const name of ['R/D ', 'R\\/D '])
+      expect(await own.filtered('Groups', `displayName eq "${name}${'('.repeat(20)}"`)).toMatchObject({ totalResults: 1, Resources: [{ id }] });
+    const nobody = Array.from({ length: 20 }, (_, index) => `not (displayName eq "${index}")`).join(' and ');
+    expect(await own.filtered('Groups', nobody)).toMatchObject({ totalResults: 1 });
+  });
+
+  it('takes what is of the schema of the resource, or of a company, with the name of that schema', async () => {
+    const [one, other] = [await directory.person(), await directory.person({ [`${ENTERPRISE}:department`]: 'R', [ENTERPRISE]: { costCenter: '7' } })];
+    expect(other).toMatchObject({ schemas: [USER, ENTERPRISE], [ENTERPRISE]: { department: 'R', costCenter: '7' } });
+    const GROUP = 'urn:ietf:params:scim:schemas:core:2.0:Group';
+    const members = (...people: readonly { readonly id: string }[]) => people.map(({ id }) => ({ value: id }));
+    const group = await directory.group({ [`${GROUP}:members`]: members(one) });
+    expect(await directory.members(group.id)).toEqual([one.id]);
+    const path = `/Groups/${group.id}`;
+    await directory.expect(200, 'PUT', path, { [GROUP]: { displayName: group.displayName, members: members(one, other) } });
+    expect(await directory.members(group.id)).toEqual(sorted(one, other));
+    await directory.patch(path, 204, { op: 'replace', path: GROUP, value: { members: members(other) } });
+    expect(await directory.members(group.id)).toEqual([other.id]);
+    expect(await directory.patch(`/Users/${one.id}`, 200, { op: 'add', path: USER, value: { title: 'Dr' } })).toMatchObject({ title: 'Dr' });
+    expect(await directory.patch(`/Users/${one.id}`, 400, { op: 'remove', path: USER })).toMatchObject({ scimType: 'noTarget' });
+  });
+
+  it('keeps no password, whatever schema it is said to be of', async () => {
+    const secret = `pw-${randomUUID()}`;
+    const { id } = await directory.person({ [ENTERPRISE]: { Password: secret }, 'urn:acme:2.0:User': { password: secret }, [`${USER}:password`]: secret });
+    const path = `/Users/${id}`;
+    await directory.patch(
+      path,
+      200,
+      { op: 'add', path: `${ENTERPRISE}:password`, value: secret },
+      { op: 'add', path: 'urn:acme:2.0:User', value: { password: secret } },
+      { op: 'add', value: { password: secret } },
+    );
+    expect(JSON.stringify(await suite.records())).not.toContain(secret);
+    expect(JSON.stringify([await directory.get(path), await suite.get(`/directory_users/${id}`).expect(200)])).not.toContain(secret);
+  });
+
+  it('removes of a list nothing for what names nothing', async () => {
+    const { id } = await directory.person({ emails: [{ value: 'a@acme.test' }] });
+    for (const value of [{}, [{}]]) expect((await directory.patch(`/Users/${id}`, 200, { op: 'remove', path: 'emails', value })).emails).toHaveLength(1);
+  });
+
   it('takes an empty name that nobody has to have for none', async () => {
     const person = await directory.person({ displayName: '', externalId: '' });
     expect(person).not.toHaveProperty('displayName');
@@ -364,6 +411,12 @@ describe('SCIM', () => {
     ['members by their type', 'Groups', `members.value eq "${NOBODY}" and members.type eq "User"`],
     ['nothing that can be read', 'Users', 'userName eq'],
     ['nothing that comes to an end', 'Users', `${'('.repeat(100)}userName eq "a"${')'.repeat(100)}`],
+    [
+      'nothing that comes to an end, behind brackets of a text',
+      'Users',
+      `userName eq "${')'.repeat(100)}" and ${'('.repeat(100)}userName pr${')'.repeat(100)}`,
+    ],
+    ['what is not not not', 'Users', `${'not '.repeat(20)}(userName pr)`],
   ])('refuses a filter that names %s', async (_, kind, filter) => {
     const answer = await directory.ask('GET', `/${kind}?filter=${encodeURIComponent(filter)}`);
     expect(answer).toMatchObject({ status: 400, body: { scimType: 'invalidFilter', status: '400', detail: expect.any(String) } });
@@ -447,6 +500,8 @@ describe('SCIM', () => {
     ['POST', '/Groups', { displayName: 'x', members: [{ value: NOBODY }] }, 400, 'invalidValue'],
     ['POST', '/Groups', { displayName: 'x', members: [{ display: 'nobody' }] }, 400, 'invalidValue'],
     ['POST', '/Groups', { displayName: 'x', description: 'x'.repeat(40_000) }, 413, undefined],
+    ...[40, 1_200, 2_000, 9_000, 100_000].map((depth) => ['POST', '/Groups', nestedGroup(depth), 400, 'invalidValue'] as const),
+    ['GET', '/ServiceProviderConfig/x', undefined, 404, undefined],
     ['GET', '/Users?startIndex=1.5', undefined, 400, 'invalidValue'],
     ['GET', `/Users?attributes=${'a,'.repeat(101)}`, undefined, 400, 'invalidValue'],
     ['POST', '/Users', { userName: 'many@acme.test', ...Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`a${index}`, 1])) }, 400, 'invalidValue'],
@@ -456,6 +511,15 @@ describe('SCIM', () => {
       detail: expect.any(String),
       ...(scimType && { scimType }),
     });
+  });
+
+  it('refuses values that are too many where it parsed them, beside the event loop', async () => {
+    const { detail } = await directory.expect(400, 'POST', '/Groups', manyNames(100_000));
+    expect(detail).toContain('beside the members');
+  });
+
+  it('says that it reads nothing compressed', async () => {
+    expect(await directory.expect(415, 'POST', '/Users', { userName: 'zip@acme.test' }, { 'Content-Encoding': 'gzip' })).toMatchObject({ status: '415' });
   });
 
   it('takes a large group, beside the event loop', async () => {
