@@ -17,6 +17,7 @@ import { markedFieldsOf } from './marked-fields.ts';
 import { SealingEventStore } from './sealing.event-store.ts';
 import { Vault } from './vault.ts';
 
+const { jest } = import.meta;
 const ENVIRONMENT = 'environment_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 
 class Address {
@@ -115,6 +116,12 @@ describe('the log', () => {
     await events.append(`thing-${ENVIRONMENT}-1`, 0, [other]);
     const read = await events.read(`thing-${ENVIRONMENT}-1`);
     expect(read[0]).toBe((await stored.read(`thing-${ENVIRONMENT}-1`))[0]);
+  });
+
+  it('asks once for the key of a stream that begins: nothing can have been sealed there', async () => {
+    const asked = jest.spyOn(storage.keys, 'getMany');
+    await events.append(STREAM, 0, [personal('person.created', ada)]);
+    expect(asked).toHaveBeenCalledTimes(1);
   });
 
   it('tells a repeat by its id, although the sealed text differs', async () => {

@@ -106,9 +106,10 @@ export class SealingEventStore extends EventStore {
    */
   private async keyFor(holder: string, stream: string, version: number): Promise<DataKey> {
     const purpose = purposeOf(holder, environmentOf(stream));
-    const isKnown = (await this.keys.findMany([purpose])).has(purpose);
+    // Of a stream that begins nothing was sealed before.
+    const isKnown = version === 0 || (await this.keys.findMany([purpose])).has(purpose);
     const wasSealed = (record: RecordedEvent): boolean => sealedIn(record).some(({ of, fields }) => of === holder && holds(record, fields));
-    if (!isKnown && version > 0 && (await this.events.read(stream)).some(wasSealed)) throw new KeyMissing(purpose);
+    if (!isKnown && (await this.events.read(stream)).some(wasSealed)) throw new KeyMissing(purpose);
     try {
       return await this.keys.obtain(purpose);
     } catch (error) {
