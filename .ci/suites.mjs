@@ -117,6 +117,7 @@ export const costly = [
   ...drawn,
   ...limits,
   'test/cluster-restore.spec.ts',
+  'test/hurt-directories.spec.ts',
   'test/killed-erasures.spec.ts',
   'test/killed-exports.spec.ts',
   'test/killed-listings.spec.ts',
