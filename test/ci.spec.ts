@@ -92,7 +92,13 @@ describe('what a commit runs of the costly specs', () => {
   };
 
   /** They take longer than a commit has time for. */
-  const proven = ['test/cluster-restore.spec.ts', 'test/killed-erasures.spec.ts', 'test/killed-exports.spec.ts', 'test/killed-listings.spec.ts'];
+  const proven = [
+    'test/cluster-restore.spec.ts',
+    'test/hurt-directories.spec.ts',
+    'test/killed-erasures.spec.ts',
+    'test/killed-exports.spec.ts',
+    'test/killed-listings.spec.ts',
+  ];
 
   it('is one of the costliest and a quarter of those of limits, others by and by, but for the longest; whoever names them, or asks for everything, has all', async () => {
     const all = await left('', true);
