@@ -127,7 +127,9 @@ export class ScimAccess {
     const { id } = directory;
     if (directory.revoked.some((token) => token.hash === hash)) {
       const now = this.clock.now();
-      const refused = await this.shortLived.add(COLLECTION, `${environment} ${id} ${Math.floor(now / REFUSALS_MS)}`, 1, now + REFUSALS_MS);
+      // What was counted before a good token, or before it was linked again, says nothing of it as it is now.
+      const key = `${environment} ${id} ${directory.updated_at} ${Math.floor(now / REFUSALS_MS)}`;
+      const refused = await this.shortLived.add(COLLECTION, key, 1, now + REFUSALS_MS);
       if (refused >= REFUSALS && directory.link !== 'invalid_credentials') {
         await this.repository.transact(directoryDecider, systemContext(environment, now), id, refuseCredentials(id));
       }

@@ -54,6 +54,17 @@ const METHODS: Readonly<Record<'discovery' | 'everything' | 'resources' | 'resou
   resource: ['GET', 'PUT', 'PATCH', 'DELETE'],
   search: ['POST'],
 };
+const EVERY_METHOD = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** `allowed`: the methods that the address has. */
+class MethodNotAllowed extends ScimError {
+  constructor(
+    method: string,
+    readonly allowed: readonly string[],
+  ) {
+    super(405, null, `${method} is not allowed here.`);
+  }
+}
 
 interface ScimAnswer {
   readonly status: number;
@@ -104,10 +115,10 @@ export class ScimFace implements HttpFace {
         scope.setErrorHandler((error, request, reply) => this.answer(request, reply, this.refusal(error, request.id)));
         // Also of methods that there are nowhere.
         scope.setNotFoundHandler((request, reply) =>
-          this.answer(request, reply, this.refusal(request.url.startsWith(PREFIX) ? methodNotAllowed(request.method) : noSuchAddress(), request.id)),
+          this.answer(request, reply, this.refusal(request.url.startsWith(PREFIX) ? new MethodNotAllowed(request.method, EVERY_METHOD) : noSuchAddress(), request.id)),
         );
         scope.route({
-          method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
+          method: EVERY_METHOD,
           url: `${PREFIX.slice(FACE.length)}*`,
           exposeHeadRoute: false,
           bodyLimit: MAX_GROUP,
@@ -322,6 +333,7 @@ export class ScimFace implements HttpFace {
         body: { schemas: [ERROR], status: String(status), ...(scimType !== null && { scimType }), detail },
         ...(status === 401 && { headers: { 'WWW-Authenticate': 'Bearer' } }),
         ...(retryAfter !== undefined && { headers: { 'Retry-After': String(retryAfter) } }),
+        ...(error instanceof MethodNotAllowed && { headers: { Allow: error.allowed.join(', ') } }),
       };
     }
     const { code = '', statusCode = 500 } = error as { readonly code?: string; readonly statusCode?: number };
@@ -411,11 +423,7 @@ function requireType({ 'content-type': contentType, 'content-encoding': encoding
 }
 
 function requireMethod({ method }: Asked, address: keyof typeof METHODS): void {
-  if (!METHODS[address].includes(method)) throw methodNotAllowed(method);
-}
-
-function methodNotAllowed(method: string): ScimError {
-  return new ScimError(405, null, `${method} is not allowed here.`);
+  if (!METHODS[address].includes(method)) throw new MethodNotAllowed(method, METHODS[address]);
 }
 
 function noSuchAddress(): ScimError {

@@ -280,6 +280,7 @@ describe('SCIM', () => {
     for (const path of ['/Me', '/Bulk']) await directory.expect(501, 'GET', path);
     await directory.expect(404, 'GET', '/Nothing');
     await directory.expect(405, 'DELETE', '/Users');
+    expect((await directory.ask('DELETE', '/Users')).headers['allow']).toBe('GET, POST');
   });
 
   it('answers what is asked for of a resource', async () => {
@@ -563,6 +564,11 @@ describe('a directory', () => {
     const { token } = await suite.post(`/admin/directories/${directory.id}/tokens`).expect(201);
     expect((await suite.scim('GET', directory.id, '/Users', token)).status).toBe(200);
     await suite.get(`/directories/${directory.id}`).expect(200, { state: 'linked' });
+    // Its refusals are counted anew.
+    for (let each = 0; each < 4; each++) await directory.ask('GET', '/Users');
+    await suite.get(`/directories/${directory.id}`).expect(200, { state: 'linked' });
+    await directory.ask('GET', '/Users');
+    await suite.get(`/directories/${directory.id}`).expect(200, { state: 'invalid_credentials' });
   });
 
   it('is unlinked and linked by hand', async () => {
