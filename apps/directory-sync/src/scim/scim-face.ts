@@ -115,7 +115,11 @@ export class ScimFace implements HttpFace {
         scope.setErrorHandler((error, request, reply) => this.answer(request, reply, this.refusal(error, request.id)));
         // Also of methods that there are nowhere.
         scope.setNotFoundHandler((request, reply) =>
-          this.answer(request, reply, this.refusal(request.url.startsWith(PREFIX) ? new MethodNotAllowed(request.method, EVERY_METHOD) : noSuchAddress(), request.id)),
+          this.answer(
+            request,
+            reply,
+            this.refusal(request.url.startsWith(PREFIX) ? new MethodNotAllowed(request.method, EVERY_METHOD) : noSuchAddress(), request.id),
+          ),
         );
         scope.route({
           method: EVERY_METHOD,
