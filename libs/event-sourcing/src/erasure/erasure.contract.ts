@@ -228,4 +228,53 @@ export function erasureContract(open: (directory: string) => Promise<RowsOfErase
     const seed = seedOf('erasure');
     for (let history = 0; history < histories; history++) await expectOneHistory(seed + history);
   });
+
+  it.each([
+    ['folded', false],
+    ['written with its event', true],
+  ])(
+    'forgets what a process that still had the keys decided on, as soon as its event is met, and not with the end of the keys alone (%s)',
+    async (_, isWrittenWithIt) => {
+      const environment = `environment_${newUlid(clock.now())}`;
+      const name = `again${String(isWrittenWithIt)}`;
+      const [stream, visit] = [`person-${environment}-user_b`, `visit-${environment}-visit_1`];
+      const begun = await events.head();
+      const of = holderOf('user_b');
+      const folds = [people(name), visits(name)].map((view) => {
+        const table = rows.readModels.table(tableOf(view as unknown as AnyView));
+        return { table, fold: new ViewFold(view as unknown as AnyView, table) };
+      });
+      const tell = async (): Promise<readonly RecordedEvent[]> => [
+        await append(environment, stream, 'person.told', { name: 'Bea' }, [{ of, fields: ['data.name'] }]),
+        await append(environment, visit, 'visit.made', { host: 'user_b', guest: 'user_c', by_host: 'Bea', by_guest: 'Cem' }, [
+          { of, fields: ['data.by_host'] },
+        ]),
+      ];
+      const texts = async (): Promise<string> => JSON.stringify(await Promise.all(folds.map(({ table }) => textsOf(table as unknown as Table<never>))));
+      const follow = async (from: Position): Promise<Position> => {
+        const batch = await next(from, 100);
+        for (const { fold } of folds) await fold.apply(batch);
+        return batch.at(-1)!.position;
+      };
+
+      await tell();
+      const shown = await follow(begun);
+      expect(await texts()).toContain('"name":"Bea"');
+      const before = await Promise.all([folds[0]!.table.get(environment, 'user_b'), folds[1]!.table.get(environment, 'visit_1')]);
+      await append(environment, `user-${environment}-user_b`, ERASED, { holders: [of] });
+      const forgotten = await follow(shown);
+      expect(await texts()).not.toContain('Bea');
+
+      const told = await tell();
+      if (isWrittenWithIt)
+        for (const [index, { table }] of folds.entries()) {
+          const { id, text } = before[index]!;
+          await table.write([{ environment, id, position: told[index]!.position, revision: told[index]!.version, text }]);
+          expect(await texts()).toContain('Bea');
+        }
+      await follow(forgotten);
+      expect(await texts()).not.toContain('Bea');
+      expect(await texts()).toContain('Cem');
+    },
+  );
 }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isUnavailable, unavailable } from '#libs/platform/src/domain-error';
 import { SYSTEM_ENVIRONMENT } from '#libs/platform/src/request-context';
 import { contentOf, Fenced, type LogPlace, RowTooLarge, type StoredRow, type Table, type Write } from '#libs/read-models/src/read-models';
-import { ERASING, holdersOf } from '../erasure/erasing.ts';
+import { ERASED, ERASING, holdersOf } from '../erasure/erasing.ts';
 import type { JointWrites } from '../following/joint-writes.ts';
 import { announcesLater } from '../following/public-events.ts';
 import { placeAt } from '../following/reading.ts';
@@ -56,6 +56,8 @@ export class ViewFold<Row> {
   /** What the view keeps from one batch to the next of the rows that it left. */
   private remembered = new Map<string, unknown>();
   private unstored = new Map<string, unknown>();
+  /** By whose erasure, until no process has their keys: what is written meanwhile may be of a row that was read before. */
+  private readonly erased = new Map<Holder, RecordedEvent>();
 
   constructor(
     readonly view: View<Row>,
@@ -87,7 +89,9 @@ export class ViewFold<Row> {
     const erasure = personal ? events.findIndex(({ type }) => ERASING.includes(type)) : -1;
     if (erasure >= 0) return this.applyErasure(events, erasure, personal!, { upTo, fence });
     try {
-      await this.store(events.length === 0 ? new Map() : await this.folded(events), upTo, fence, write);
+      const rows: Rows<Row> = events.length === 0 ? new Map() : await this.folded(events);
+      await this.store(rows, upTo, fence, write);
+      if (this.erased.size > 0) await this.forgetAgain(rows, personal!);
     } catch (error) {
       if (!(error instanceof Unfoldable) && !(error instanceof RowTooLarge)) throw error;
       // A row of several events may fail at any of them: one by one, the first that fails is found, and what came before it is stored.
@@ -109,7 +113,11 @@ export class ViewFold<Row> {
     if (before.length > 0) await this.apply(before, { fence });
     // The checkpoint comes last: cut short, all of it is done again.
     if (this.handles.has(erasure.type)) await this.store(await this.folded([erasure]), null, fence);
-    for (const holder of holdersOf(erasure)) await this.forget(holder, personal, erasure);
+    for (const holder of holdersOf(erasure)) {
+      await this.forget(holder, personal, erasure);
+      if (erasure.type === ERASED) this.erased.set(holder, erasure);
+      else this.erased.delete(holder);
+    }
     if (behind.length === 0) return this.store(new Map(), upTo!, fence);
     await this.store(new Map(), placeAt(erasure), fence);
     await this.apply(behind, { upTo, fence });
@@ -121,6 +129,15 @@ export class ViewFold<Row> {
       const row = contentOf(stored);
       return this.textOf(replacedAt(row, columns(row, holder), () => null));
     });
+  }
+
+  /** Whoever decided on a row of before writes it with what was forgotten: it is not to stay until the keys are gone everywhere. */
+  private async forgetAgain(rows: Rows<Row>, personal: PersonalColumns<Row>): Promise<void> {
+    const holders = new Set([...rows.values()].flatMap(({ row }) => (row === null ? [] : personal.holders(row))));
+    for (const holder of holders) {
+      const erasure = this.erased.get(holder);
+      if (erasure !== undefined) await this.forget(holder, personal, erasure);
+    }
   }
 
   private async applyOne(event: RecordedEvent, fence: number | undefined): Promise<void> {
