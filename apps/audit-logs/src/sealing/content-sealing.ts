@@ -1,5 +1,6 @@
-import { createCipheriv, createDecipheriv, randomFillSync, type KeyObject } from 'node:crypto';
+import { createCipheriv, createDecipheriv, type KeyObject } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { RandomStock } from '#libs/platform/src/random-stock';
 import { Deflater, Inflater } from './deflate.ts';
 
 const IV_BYTES = 12;
@@ -38,9 +39,7 @@ const deflater = new Deflater(DICTIONARIES[WRITTEN - 1]!);
 /** By dictionary. Room is for what a deflater writes. */
 const inflaters = DICTIONARIES.map((dictionary) => new Inflater(dictionary, deflater.longest));
 
-/** Random bytes in stock: asking the system for twelve at a time costs more than the encryption. */
-const stock = Buffer.alloc(IV_BYTES * 256);
-let taken = stock.length;
+const ivs = new RandomStock(IV_BYTES);
 
 /** Compressed and sealed (AES-256-GCM). `binding` says which event it is of: moved elsewhere, it does not open. */
 export function sealContent(key: KeyObject, binding: string, content: string): string {
@@ -48,7 +47,7 @@ export function sealContent(key: KeyObject, binding: string, content: string): s
   const isSmaller = compressed.length < Buffer.byteLength(content);
   const inner = isSmaller ? compressed : Buffer.from(content);
   const number = isSmaller ? WRITTEN : PLAIN;
-  const iv = freshIv();
+  const iv = ivs.look();
   const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(`${number} ${binding}`));
   const sealed = Buffer.allocUnsafe(1 + IV_BYTES + inner.length + TAG_BYTES);
   sealed[0] = number;
@@ -77,13 +76,4 @@ export function openContent(key: KeyObject, binding: string, sealed: string): st
   return (
     inflaters[number - 1]!.inflate(opened) ?? inflateRawSync(opened, { dictionary, chunkSize: CHUNKS.opened, maxOutputLength: MAX_BYTES, ...WINDOW }).toString()
   );
-}
-
-function freshIv(): Buffer {
-  if (taken === stock.length) {
-    randomFillSync(stock);
-    taken = 0;
-  }
-  taken += IV_BYTES;
-  return stock.subarray(taken - IV_BYTES, taken);
 }

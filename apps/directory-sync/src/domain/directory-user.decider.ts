@@ -232,11 +232,25 @@ export const DEFAULT_ATTRIBUTES: readonly DirectoryAttribute[] = [
 
 /** What the settings of a directory pick from what is known of a person; what is not there is left out. */
 export function customAttributesOf(attributes: Attributes | null, mapping: readonly DirectoryAttribute[]): Attributes {
-  const picked = mapping.flatMap(({ name, source }) => {
-    const [value] = valuesAt(attributes ?? {}, stepsOf(source));
+  const picked = sourcesOf(mapping).flatMap(({ name, steps }) => {
+    const [value] = valuesAt(attributes ?? {}, steps);
     return value === undefined ? [] : [[name, value] as const];
   });
   return Object.fromEntries(picked);
+}
+
+interface Source {
+  readonly name: string;
+  readonly steps: readonly string[];
+}
+
+/** The settings of a directory are the same object for all who come while nobody changes them. */
+const knownSources = new WeakMap<readonly DirectoryAttribute[], readonly Source[]>();
+
+function sourcesOf(mapping: readonly DirectoryAttribute[]): readonly Source[] {
+  let sources = knownSources.get(mapping);
+  if (sources === undefined) knownSources.set(mapping, (sources = mapping.map(({ name, source }) => ({ name, steps: stepsOf(source) }))));
+  return sources;
 }
 
 export const directoryUserDecider: Decider<DirectoryUserState, DirectoryUserEvent> = {

@@ -72,6 +72,23 @@ interface ScimAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** How far a request is. */
+interface Progress {
+  /** When it came: Fastify notes it for those alone whose end somebody waits for. */
+  readonly began: number;
+  readonly segments: readonly string[];
+  admitted: Admitted | null;
+  /** As it was read, for what is noted of it. */
+  body: unknown;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Below `/scim`, from when it came. */
+    scim?: Progress | null;
+  }
+}
+
 /** A request, taken apart. */
 interface Asked extends Admitted {
   readonly method: string;
@@ -107,9 +124,9 @@ export class ScimFace implements HttpFace {
   }
 
   async mount(server: FastifyInstance): Promise<void> {
-    const admitted = new WeakMap<FastifyRequest, Admitted>();
     await server.register(
       async (scope) => {
+        scope.decorateRequest('scim', null);
         scope.removeAllContentTypeParsers();
         scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
         scope.setErrorHandler((error, request, reply) => this.answer(request, reply, this.refusal(error, request.id)));
@@ -128,18 +145,16 @@ export class ScimFace implements HttpFace {
           bodyLimit: MAX_GROUP,
           // Before the body is read.
           onRequest: async (request) => {
-            began.set(request, performance.now());
+            const progress: Progress = (request.scim = { began: performance.now(), segments: segmentsOf(request), admitted: null, body: undefined });
             if (!this.readiness.isServing) throw new DomainError('unavailable', 'service_unavailable', 'The server is starting.', { retryAfter: 1 });
-            const [directoryId = '', kind] = segmentsOf(request);
-            admitted.set(
-              request,
-              await this.access.admit(directoryId, { authorization: request.headers.authorization, address: request.ip, requestId: request.id }),
-            );
+            const [directoryId = '', kind] = progress.segments;
+            const comer = { authorization: request.headers.authorization, address: request.ip, requestId: request.id };
+            progress.admitted = await this.access.admit(directoryId, comer);
             const length = Number(request.headers['content-length'] ?? 0);
             if (length > longestOf(kind)) throw tooLarge(kind);
           },
           handler: (request, reply) => {
-            void this.carryOut(request, admitted.get(request)!).then((answer) => this.responses.add(() => void this.answer(request, reply, answer)));
+            void this.carryOut(request, request.scim!).then((answer) => this.responses.add(() => void this.answer(request, reply, answer)));
           },
         });
       },
@@ -152,9 +167,10 @@ export class ScimFace implements HttpFace {
     return { status, headers: { ...headers, 'Content-Type': CONTENT_TYPE }, text: JSON.stringify(body) };
   }
 
-  private async carryOut(request: FastifyRequest, admitted: Admitted): Promise<ScimAnswer> {
+  private async carryOut(request: FastifyRequest, progress: Progress): Promise<ScimAnswer> {
     try {
-      const [, ...segments] = segmentsOf(request);
+      const [, ...segments] = progress.segments;
+      const admitted = progress.admitted!;
       const bytes = request.body as Buffer | undefined;
       if (bytes !== undefined && bytes.length > longestOf(segments[0])) throw tooLarge(segments[0]);
       const hasBody = bytes !== undefined && bytes.length > 0 && request.method !== 'GET' && request.method !== 'DELETE';
@@ -168,7 +184,7 @@ export class ScimFace implements HttpFace {
         headers: request.headers,
         base: `${this.address}${PREFIX}${admitted.directory.id}`,
       };
-      noted.set(request, asked.body);
+      progress.body = asked.body;
       return await this.answerTo(asked);
     } catch (error) {
       return this.refusal(error, request.id);
@@ -355,8 +371,8 @@ export class ScimFace implements HttpFace {
   }
 
   private answer(request: FastifyRequest, reply: FastifyReply, { status, body, headers = {} }: ScimAnswer): FastifyReply {
-    const milliseconds = performance.now() - (began.get(request) ?? performance.now());
-    const segments = segmentsOf(request);
+    const { began = performance.now(), segments = segmentsOf(request) } = request.scim ?? {};
+    const milliseconds = performance.now() - began;
     this.metrics.answered(request.method, segments.slice(1), { status, scimType: body?.['scimType'], milliseconds });
     this.note(request, segments, { status, body, milliseconds });
     reply.code(status).headers(headers).header('Cache-Control', 'no-store');
@@ -374,7 +390,7 @@ export class ScimFace implements HttpFace {
     this.requests.note(environment, directoryId, {
       method: request.method,
       path: shownPath(segments, request.query as Attributes),
-      attributes: shownNames(noted.get(request)),
+      attributes: shownNames(request.scim?.body),
       status,
       error: text('scimType'),
       detail: text('detail'),
@@ -383,11 +399,6 @@ export class ScimFace implements HttpFace {
     });
   }
 }
-
-/** Bodies that were read, for what is noted of them. */
-const noted = new WeakMap<FastifyRequest, unknown>();
-/** When requests came: Fastify notes it for those alone whose end somebody waits for. */
-const began = new WeakMap<FastifyRequest, number>();
 
 function errorOf(status: number, detail: string): Attributes {
   return { schemas: [ERROR], status: String(status), detail };

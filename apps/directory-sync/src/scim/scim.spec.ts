@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { newUlid } from '#libs/platform/src/ids';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually, until } from '#libs/testing/src/until';
 
@@ -731,6 +732,23 @@ describe('a directory', () => {
     });
     expect(Math.max(...data.map((request: { readonly duration_ms: number }) => request.duration_ms))).toBeGreaterThan(0);
     expect(JSON.stringify(data)).not.toContain(secret);
+  });
+
+  it.each([30, 130])('shows the last hundred requests, where %i come after others that are shown already', async (amount) => {
+    const directory = await GivenDirectory.open();
+    const shown = async (): Promise<readonly string[]> => {
+      const { data } = await suite.get(`/admin/directories/${directory.id}/requests?limit=100`).expect(200);
+      return data.map(({ path }: { readonly path: string }) => path);
+    };
+    const come = async (count: number): Promise<readonly string[]> => {
+      const paths = Array.from({ length: count }, () => `/Users/directory_user_${newUlid(Date.now())}`);
+      for (const each of paths) await directory.expect(404, 'GET', each);
+      return paths;
+    };
+    const earlier = await come(90);
+    await eventually(async () => expect(await shown()).toEqual(earlier.toReversed()));
+    const all = [...earlier, ...(await come(amount))];
+    await eventually(async () => expect(await shown()).toEqual(all.slice(-100).reverse()));
   });
 });
 

@@ -1,7 +1,10 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash } from 'node:crypto';
+import { RandomStock } from '#libs/platform/src/random-stock';
 import { StartRefused } from '#libs/platform/src/start-refused';
 
 export const KEY_BYTES = 32;
+const IV_BYTES = 12;
+const ivs = new RandomStock(IV_BYTES);
 
 /** A data key as it is stored. `master` tells which master key wrapped it. */
 export interface WrappedKey {
@@ -34,7 +37,7 @@ export class MasterKeys {
 
   wrap<Purpose extends string>(purpose: Purpose, key: Buffer, step?: number): WrappedKey & { readonly purpose: Purpose } {
     const [master] = this.keys;
-    const iv = randomBytes(12);
+    const iv = ivs.look();
     const cipher = createCipheriv('aes-256-gcm', master.key, iv).setAAD(bindingOf(purpose, step));
     const wrapped = Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);
     return { purpose, master: master.id, iv: iv.toString('base64'), wrapped: wrapped.toString('base64'), ...(step !== undefined && { step }) };

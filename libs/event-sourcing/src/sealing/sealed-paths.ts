@@ -1,9 +1,15 @@
 /** Names one or many values in a tree of values: `data.email`, and `data.addresses.*.street` in every item of a list. */
 export type Path = string;
 
-/** Paths as a tree; what ends one is the path itself. */
+/** Paths as a tree, as the list that each look goes through; what ends one is the path itself. */
 interface PathTree {
-  readonly [name: string]: Path | PathTree;
+  readonly names: readonly (readonly [name: string, below: Path | PathTree])[];
+  /** Of every item of a list. */
+  readonly item: Path | PathTree | undefined;
+}
+
+interface Branches {
+  [name: string]: Path | Branches;
 }
 
 const EVERY_ITEM = '*';
@@ -52,12 +58,12 @@ export function covers(paths: readonly Path[], path: Path): boolean {
 
 function replacedIn(value: unknown, tree: PathTree, above: string, replace: Replace): unknown {
   if (Array.isArray(value)) {
-    const item = tree[EVERY_ITEM];
+    const { item } = tree;
     return item === undefined ? value : value.map((each, index) => replacedBy(each, item, `${above}${index}`, replace));
   }
   if (typeof value !== 'object' || value === null) return value;
   const copy: Record<string, unknown> = { ...value };
-  for (const [name, below] of Object.entries(tree)) if (Object.hasOwn(copy, name)) copy[name] = replacedBy(copy[name], below, above + name, replace);
+  for (const [name, below] of tree.names) if (Object.hasOwn(copy, name)) copy[name] = replacedBy(copy[name], below, above + name, replace);
   return copy;
 }
 
@@ -70,11 +76,11 @@ function isAnythingIn(value: unknown, tree: PathTree): boolean {
   const isBelow = (each: unknown, below: Path | PathTree): boolean =>
     each !== null && each !== undefined && (typeof below === 'string' || isAnythingIn(each, below));
   if (Array.isArray(value)) {
-    const item = tree[EVERY_ITEM];
+    const { item } = tree;
     return item !== undefined && value.some((each) => isBelow(each, item));
   }
   if (typeof value !== 'object' || value === null) return false;
-  return Object.keys(tree).some((name) => Object.hasOwn(value, name) && isBelow((value as Record<string, unknown>)[name], tree[name]!));
+  return tree.names.some(([name, below]) => Object.hasOwn(value, name) && isBelow((value as Record<string, unknown>)[name], below));
 }
 
 function treeOf(paths: readonly Path[]): PathTree {
@@ -94,12 +100,17 @@ function treeNamed(paths: readonly Path[]): PathTree {
 
 /** A path below another one names nothing more. */
 function grown(paths: readonly Path[]): PathTree {
-  const root: Record<string, unknown> = {};
+  const root: Branches = {};
   for (const path of paths.filter((each) => !paths.some((other) => each !== other && covers([other], each)))) {
     const names = path.split('.');
     let branch = root;
-    for (const name of names.slice(0, -1)) branch = (branch[name] ??= {}) as Record<string, unknown>;
+    for (const name of names.slice(0, -1)) branch = (branch[name] ??= {}) as Branches;
     branch[names.at(-1)!] = path;
   }
-  return root as PathTree;
+  return listed(root);
+}
+
+function listed(branches: Branches): PathTree {
+  const names = Object.entries(branches).map(([name, below]) => [name, typeof below === 'string' ? below : listed(below)] as const);
+  return { names, item: names.find(([name]) => name === EVERY_ITEM)?.[1] };
 }

@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, createHash, randomFillSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash } from 'node:crypto';
+import { RandomStock } from '#libs/platform/src/random-stock';
 import { environmentOf } from '../log/naming.ts';
 import { type Holder, purposeOf as holderPurposeOf } from './holders.ts';
 import type { DataKey, ErasablePurpose, FoundKey, KeyStore } from './key-store.ts';
@@ -12,18 +13,7 @@ const QUOTING = 'of.v1.';
 /** Instead of the id of a key, where it is that of several. */
 const JOINT = 'joint';
 
-/** Random bytes in stock: asking the system for twelve at a time costs more than the encryption. */
-const stock = Buffer.alloc(IV_BYTES * 256);
-let taken = stock.length;
-
-function freshIv(): Buffer {
-  if (taken === stock.length) {
-    randomFillSync(stock);
-    taken = 0;
-  }
-  taken += IV_BYTES;
-  return Buffer.from(stock.subarray(taken - IV_BYTES, taken));
-}
+const ivs = new RandomStock(IV_BYTES);
 
 /** Whether a text was sealed with this key; the key that it was sealed with may be gone. */
 export function isSealedWith(key: DataKey, sealed: string): boolean {
@@ -42,7 +32,7 @@ export function isSealed(value: unknown): value is string {
 
 /** `binding` says what and where the text is (stream, field, …): sealed text moved elsewhere does not open. */
 export function sealText(key: DataKey, binding: string, text: string): string {
-  const iv = freshIv();
+  const iv = ivs.look();
   const cipher = createCipheriv('aes-256-gcm', key.bytes, iv).setAAD(Buffer.from(binding));
   const sealed = Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
   return `${MARK}${key.id}.${sealed.toString('base64url')}`;

@@ -1,11 +1,13 @@
-import { createHash, randomFillSync } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { Clock } from '#libs/platform/src/clock';
+import { RandomStock } from '#libs/platform/src/random-stock';
 import { isPosition, type Position } from '../log/event-store.ts';
 import { KeyCache } from './key-cache.ts';
 import { KeyDestroyed, KeyStore, type DataKey, type ErasablePurpose, type FoundKey, type KeyPurpose, type LaterKey } from './key-store.ts';
 import { KEY_BYTES, type MasterKeys, type WrappedKey } from './master-keys.ts';
 
 const KEY_ID_LENGTH = 8;
+const freshKeys = new RandomStock(KEY_BYTES);
 
 /** One that takes the place of another. */
 export type SteppedKey = WrappedKey & { readonly purpose: ErasablePurpose; readonly step: number };
@@ -110,8 +112,7 @@ export abstract class WrappedKeyStore extends KeyStore {
   protected abstract damaged(what: string): Error;
 
   private async make(purpose: KeyPurpose): Promise<FoundKey> {
-    // In memory of their own, which holds nothing else.
-    const bytes = randomFillSync(Buffer.allocUnsafeSlow(KEY_BYTES));
+    const bytes = freshKeys.next();
     const before = this.destroyed;
     const isFirst = await this.putFirst({ ...this.masters.wrap(purpose, bytes), purpose });
     if (!isFirst || this.destroyed !== before) return this.find(purpose);
