@@ -12,12 +12,15 @@ export interface ListingLine {
 }
 
 const LINE_FEED = 0x0a;
+const [QUOTE, COLON, BACKSLASH, OPEN_BRACKET, OPEN_BRACE] = [0x22, 0x3a, 0x5c, 0x5b, 0x7b];
 /** A group of 100,000 people. */
 const MAX_LINE = 8 * 2 ** 20;
 /** A person in CSV; a quote that is never closed would take all that follows for one. */
 const MAX_RECORD = 128 * 1024;
 const BYTE_ORDER_MARK = '\uFEFF';
 const MAX_COLUMNS = 200;
+/** Of a line that is longer than any person: objects, lists and names that it has beside its members. Reading half a million of them takes seconds. */
+const MOST_PARTS = 20_000;
 
 /** Whether the listing says which groups there are. Known once its first line was read. */
 export interface ListingHead {
@@ -67,7 +70,7 @@ async function* linesOfCsv(bytes: AsyncIterable<Uint8Array>, head: ListingHead, 
         continue;
       }
       const names = columns;
-      yield { line: info.lines, entry: isWanted(info.lines) ? attempted(() => userOf(fieldsOf(names, record))) : null };
+      yield { line: info.lines, entry: isWanted(info.lines) ? attempted(() => userOf(fieldsOf(names, unmarked(record)))) : null };
     }
     if (columns === null) throw new LineFault(1, new ListingFault('invalid_columns', 'The first line names the columns.'));
   } catch (error) {
@@ -88,6 +91,12 @@ function columnsOf(record: readonly string[], line: number): readonly string[] {
   if (new Set(columns).size < columns.length) wrong('Two columns have the same name.');
   if (!columns.includes('id')) wrong('There is no column id.');
   return columns;
+}
+
+/** Where two files were joined, the mark of the second would be part of an id. @throws ListingFault */
+function unmarked(record: readonly string[]): readonly string[] {
+  if (record[0]!.startsWith(BYTE_ORDER_MARK)) throw new ListingFault('invalid_csv', 'A byte order mark stands after the beginning.');
+  return record;
 }
 
 /** What is empty is not there. */
@@ -177,9 +186,31 @@ function attempted(read: () => ListedUser | ListedGroup): ListingLine['entry'] {
 }
 
 function parsed(text: string): unknown {
+  if (text.length > MAX_RECORD && hasMoreParts(text, MOST_PARTS)) throw new ListingFault('invalid_entry', `A line has at most ${MOST_PARTS} attributes.`);
   try {
     return JSON.parse(text);
   } catch {
     throw new ListingFault('invalid_json', 'The line is no JSON.');
   }
+}
+
+/** Whether a text of JSON has more objects, lists and names than so many: told by its brackets and colons outside of strings. */
+function hasMoreParts(text: string, most: number): boolean {
+  let parts = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    else if ((code === COLON || code === OPEN_BRACE || code === OPEN_BRACKET) && ++parts > most) return true;
+  }
+  return false;
+}
+
+/** Where the string that begins at `start` ends. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (text.charCodeAt(end - 1 - escapes) === BACKSLASH) escapes++;
+    if (escapes % 2 === 0) return end;
+  }
+  return text.length;
 }

@@ -1,6 +1,12 @@
+import { jest } from '@jest/globals';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
 import { CSV, GivenDirectory, group, NDJSON, user } from '#libs/testing/src/given-directory';
+
+/** An object with so many names. */
+function namesOf(count: number): Readonly<Record<string, number>> {
+  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`attribute-${index}`, index]));
+}
 
 type Body = Awaited<ReturnType<GivenDirectory['run']>>;
 
@@ -175,6 +181,7 @@ describe('a full listing', () => {
     ['more columns than there are', CSV, 'id,email\n1,a@acme.test\n2,b@acme.test,x\n3,c@acme.test\n', ['invalid_csv 3']],
     ['half a line of CSV', CSV, 'id,email,first_name\n1,a@acme.test,A\n2,b@acm', ['invalid_csv 3']],
     ['a quote that is not closed', CSV, 'id,email\n1,a@acme.test\n2,"b@acme.test\n3,c@acme.test\n', ['invalid_csv 4']],
+    ['a second file behind the first', CSV, 'id,email\n1,a@acme.test\n\uFEFF2,b@acme.test\n3,c@acme.test\n', ['invalid_csv 3']],
     ['a quote in the middle', CSV, 'id,email\n1,a@acme.test\n2,b"b"@acme.test\n', ['invalid_csv 3']],
     ['mixed encodings', CSV, Buffer.concat([Buffer.from('id,first_name\n1,Zoë\n2,'), Buffer.from('Zoë', 'latin1'), Buffer.from('\n')]), ['invalid_utf8 3']],
   ])('with %s changes nothing, and tells the lines', async (_, type, lines, expected) => {
@@ -184,6 +191,22 @@ describe('a full listing', () => {
     // What a line says is nobody's to read in a refusal.
     expect(JSON.stringify(run.errors)).not.toContain('acme.test');
     expect(await directory.told()).toEqual(['dsync.token.created']);
+  });
+
+  it('refuses a line of more attributes than anything has before it is taken apart, and takes many members', async () => {
+    const parse = jest.spyOn(JSON, 'parse');
+    const lines = [user('a"\\'), user('b', namesOf(20_000)), group('g', [], { x: [namesOf(20_000)] })];
+    const run = await directory.carryOut(lines);
+    const longest = Math.max(...parse.mock.calls.map(([text]) => text.length));
+    parse.mockRestore();
+    expect(run.errors.map(({ code, line }: Body) => `${code} ${line}`)).toEqual(['invalid_entry 2', 'invalid_entry 3']);
+    expect(longest).toBeLessThan(lines[1]!.length);
+    // What stands in names is text.
+    const people = Array.from({ length: 3_000 }, (_, index) => `${index}${'":\\["'.repeat(20)}`);
+    expect(await directory.carryOut([...people.map((id) => user(id, { email: null })), group('g', people)], '?dry_run=true')).toMatchObject({
+      phase: 'completed',
+      groups: { members_added: 3_000 },
+    });
   });
 
   it('tells the first hundred faults and counts the others', async () => {
