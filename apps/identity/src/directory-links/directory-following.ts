@@ -135,6 +135,15 @@ export class DirectoryFollowing {
     }
   }
 
+  /**
+   * Looks at whoever manages a membership by what was recorded of it, where that cannot be: a process that stood still may have recorded it after all others had looked at the
+   * person, and died before it looked again itself.
+   */
+  async followManager(environment: string, managed_by: ManagedBy, cause: Cause): Promise<void> {
+    await this.behindLinks.over();
+    if (!(await this.standings.manages(environment, managed_by))) await this.follow(environment, managed_by.directory_user_id, cause);
+  }
+
   /** Yields whoever has to be looked at after that. */
   private async settle(environment: string, id: string, cause: Cause, directoryId: string | null): Promise<readonly string[]> {
     const others = new Set<string>();

@@ -22,7 +22,7 @@ const AT_ONCE = 64;
 type Handled =
   | FactOf<DirectoryUserEvent, 'dsync.user.created' | 'dsync.user.updated' | 'dsync.user.deleted'>
   | FactOf<OrganizationEvent, 'organization_domain.verified'>
-  | FactOf<MembershipEvent, 'organization_membership.updated' | 'organization_membership.deleted'>
+  | FactOf<MembershipEvent, 'organization_membership.created' | 'organization_membership.updated' | 'organization_membership.deleted'>
   | FactOf<UserEvent, 'user.updated' | 'user.deleted'>
   | FactOf<InvitationEvent, 'invitation.accepted'>;
 
@@ -33,7 +33,8 @@ export class FollowPeopleOfDirectories implements Reaction<Handled> {
   readonly atOnce = AT_ONCE;
   readonly handles = [
     ...(['dsync.user.created', 'dsync.user.updated', 'dsync.user.deleted', 'organization_domain.verified'] as const),
-    ...(['organization_membership.updated', 'organization_membership.deleted', 'user.updated', 'user.deleted', 'invitation.accepted'] as const),
+    ...(['organization_membership.created', 'organization_membership.updated', 'organization_membership.deleted'] as const),
+    ...(['user.updated', 'user.deleted', 'invitation.accepted'] as const),
   ];
 
   constructor(
@@ -49,9 +50,12 @@ export class FollowPeopleOfDirectories implements Reaction<Handled> {
         return this.following.follow(event.meta.environment, event.data.id, causeOf(event), event.data.directory_id);
       case 'organization_domain.verified':
         return this.linked(event, 'unverified', event.meta.organization!);
+      case 'organization_membership.created':
+        return this.managed(event);
       case 'organization_membership.updated': {
         const { id, status, managed_by } = event.data;
-        return status === undefined && managed_by === undefined ? undefined : this.linked(event, 'membership', id);
+        if (status !== undefined || managed_by !== undefined) await this.linked(event, 'membership', id);
+        return this.managed(event);
       }
       case 'organization_membership.deleted':
         return this.linked(event, 'membership', event.data.id);
@@ -62,6 +66,15 @@ export class FollowPeopleOfDirectories implements Reaction<Handled> {
       case 'invitation.accepted':
         return this.linked(event, 'invitation', event.data.id);
     }
+  }
+
+  /** Of whom no link names yet. */
+  private async managed({
+    id,
+    data,
+    meta,
+  }: Recorded<FactOf<MembershipEvent, 'organization_membership.created' | 'organization_membership.updated'>>): Promise<void> {
+    if (data.managed_by != null) await this.following.followManager(meta.environment, data.managed_by, causeOf({ id, meta }));
   }
 
   private linked(event: Recorded<Handled>, index: 'unverified' | 'membership' | 'user' | 'invitation', value: string): Promise<void> {

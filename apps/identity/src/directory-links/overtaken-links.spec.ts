@@ -3,10 +3,13 @@ import type { DirectoryPolicy } from '#libs/contracts/src/directories/directory'
 import { Repository } from '#libs/event-sourcing/src/deciding/repository';
 import type { RecordedEvent } from '#libs/event-sourcing/src/log/event-store';
 import { PinoLog } from '#libs/platform/src/pino.log';
+import { systemContext } from '#libs/platform/src/system-context';
 import { ProductInProcess } from '#libs/testing/src/running-product';
 import { Caller } from '#libs/testing/src/suite';
 import { eventually, until } from '#libs/testing/src/until';
 import { directoryLinkDecider } from '../domain/directory-link.decider.ts';
+import { manageMembership, membershipDecider, membershipKey, type MembershipEvent, type MembershipState } from '../domain/membership.decider.ts';
+import { RoleDirectory } from '../readers/role-directory.ts';
 import { FollowPeopleOfDirectories, FollowPoliciesOfDirectories } from './directory.reactions.ts';
 
 const MEMBERSHIPS = '/user_management/organization_memberships';
@@ -17,6 +20,7 @@ describe('what changes between the look at a person and the record of the link',
   let suite: Caller;
   /** Types of what reactions are through with. */
   let followed: string[];
+  let environment: string;
   /** Where records of links wait; how many do. */
   let gate: Promise<void> | null = null;
   let waiting = 0;
@@ -27,7 +31,14 @@ describe('what changes between the look at a person and the record of the link',
     suite = new Caller(() => product.url, product.key);
     for (const reaction of [product.get(FollowPeopleOfDirectories), product.get(FollowPoliciesOfDirectories)]) {
       const react: (event: never) => Promise<void> = reaction.react.bind(reaction);
-      Object.assign(reaction, { react: async (event: never) => (await react(event), followed.push((event as RecordedEvent).type)) });
+      Object.assign(reaction, {
+        react: async (event: never) => {
+          await react(event);
+          const { type, meta } = event as RecordedEvent;
+          followed.push(type);
+          environment = meta.environment;
+        },
+      });
     }
     const repository = product.get(Repository);
     const transact = repository.transact.bind(repository) as (...given: readonly unknown[]) => Promise<unknown>;
@@ -82,7 +93,21 @@ describe('what changes between the look at a person and the record of the link',
       (await suite.get(`${MEMBERSHIPS}?organization_id=${organization_id}&statuses=active,inactive,pending`).expect(200)).data;
     const follow = (changes: object) => suite.patch(`/admin/directories/${directory}`, { policy: changes }).expect(200);
     const linkOf = async (id: string) => (await suite.get(`/directory_users/${id}`).expect(200)).link_state;
-    return { domainId: domains[0].id as string, directory, person, follow, memberships, linkOf };
+    const scim = async (method: string, path: string): Promise<void> => {
+      const answer = await fetch(`${product.url}/scim/v2/${directory}${path}`, { method, headers: { Authorization: `Bearer ${token}` } });
+      expect(answer.status).toBe(204);
+    };
+    /** What a process writes that stood still since it looked at the person, and that dies before it looks again. */
+    const recordLate = async (directory_user_id: string): Promise<void> => {
+      const { id: user_id } = await suite.post('/user_management/users', { email: `${randomUUID()}@${domain}` }).expect(201);
+      const context = systemContext(environment, Date.now());
+      const roles = await product.get(RoleDirectory).ofNewcomer(context, organization_id);
+      const decision = manageMembership({ organization_id, user_id, roles, managed_by: { directory_id: directory, directory_user_id } });
+      followed = [];
+      await product.get(Repository).transact<MembershipState, MembershipEvent>(membershipDecider, context, membershipKey(organization_id, user_id), decision);
+      await until(() => followed.includes('organization_membership.created'));
+    };
+    return { domainId: domains[0].id as string, directory, person, follow, memberships, linkOf, scim, recordLate };
   }
 
   it.each<[DirectoryPolicy['on_delete'], readonly object[]]>([
@@ -125,5 +150,37 @@ describe('what changes between the look at a person and the record of the link',
     );
     await eventually(async () => expect(await linkOf(id)).toBe('unlinked_by_hand'));
     expect(await memberships()).toEqual([]);
+  });
+
+  describe('a membership that is recorded late, by somebody who does not look again', () => {
+    it('ends where the person is gone', async () => {
+      const { person, scim, memberships, recordLate } = await given();
+      const { id } = await person('ada');
+      await scim('DELETE', `/Users/${id}`);
+      await eventually(async () => expect(await memberships()).toEqual([]));
+      await recordLate(id);
+      await eventually(async () => expect(await memberships()).toEqual([]));
+    });
+
+    it.each<[DirectoryPolicy['on_delete'], readonly object[]]>([
+      ['end', []],
+      ['release', [{ directory_managed: false }, { directory_managed: false }]],
+    ])('is as the others where the directory is gone: %s', async (on_delete, expected) => {
+      const { person, directory, memberships, recordLate } = await given({ policy: { on_delete } });
+      const { id } = await person('ada');
+      await suite.delete(`/directories/${directory}`).expect(202);
+      await eventually(async () => expect(await memberships()).toMatchObject(expected.slice(1)));
+      await recordLate(id);
+      await eventually(async () => expect(await memberships()).toMatchObject(expected));
+    });
+
+    it('is managed by hand where nobody follows the directory any more', async () => {
+      const { person, follow, memberships, recordLate } = await given();
+      const { id } = await person('ada');
+      await follow({ follows: 'off' });
+      await eventually(async () => expect(await memberships()).toMatchObject([{ directory_managed: false }]));
+      await recordLate(id);
+      await eventually(async () => expect(await memberships()).toMatchObject([{ directory_managed: false }, { directory_managed: false }]));
+    });
   });
 });

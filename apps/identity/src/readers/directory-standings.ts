@@ -57,6 +57,13 @@ export class DirectoryStandings {
     return standing === 'gone' ? (await this.successors(environment, id)).length > 0 : standing === 'active';
   }
 
+  /** Whether somebody is there, and active, whose directory is followed, as of the last `headReached`, or later. */
+  async manages(environment: string, { directory_id, directory_user_id }: ManagedBy): Promise<boolean> {
+    const directory = await this.directories.get(environment, directory_id);
+    if (directory === null || directory.end !== null || directory.policy.follows === 'off') return false;
+    return (await this.people.get(environment, directory_user_id)) === 'active';
+  }
+
   /** Those people who take a membership over from whoever is gone, and are active: the first who waited for it first. */
   async successors(environment: string, membershipId: string): Promise<readonly ManagedBy[]> {
     const where = { index: 'membership', values: [membershipId] };
