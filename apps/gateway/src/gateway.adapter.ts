@@ -4,7 +4,7 @@ import { MAX_BODY } from '#libs/contracts/src/operation';
 import type { GatewaySettings, ProxySettings } from '#libs/platform/src/config/settings';
 import { badRequest, type DomainError } from '#libs/platform/src/domain-error';
 import type { HttpFace } from '#libs/platform/src/http-face';
-import { uriTooLong } from '#libs/platform/src/request-head';
+import { pathAndQueryOf, uriTooLong } from '#libs/platform/src/request-head';
 import { requestIdOf } from '#libs/platform/src/request-id';
 import { answerUnreadable } from '#libs/platform/src/unreadable-request';
 import { writtenRefusal } from './http-answer.ts';
@@ -28,8 +28,7 @@ export class GatewayAdapter extends FastifyAdapter {
       requestTimeout: REQUEST_TIMEOUT,
       http: { headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: Math.min(CHECK_TIMEOUTS, REQUEST_TIMEOUT), requireHostHeader: false },
       trustProxy: TRUSTED_PROXIES.length > 0 && [...TRUSTED_PROXIES],
-      // A client that joins its base address and a path has two slashes there.
-      rewriteUrl: ({ url = '/' }) => (url.startsWith('//') ? url.slice(1) : url),
+      rewriteUrl: ({ url = '/' }) => pathAndQueryOf(url),
       requestIdHeader: false,
       genReqId: requestIdOf,
       // The gateway drains before the server closes; what still arrives then is answered.

@@ -135,9 +135,17 @@ describe('the gateway', () => {
       expect(gateway.notes.deleted.slice(before)).toEqual(['w1/authors', 'w1/authors/', 'w1/authors/x', 'authors', 'w1/other']);
     });
 
-    it('takes two slashes at the beginning for one', async () => {
-      const answer = await raw(gateway.port, `GET //notes/note_1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\nConnection: close\r\n\r\n`);
-      expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
+    it.each(['//notes/note_1', 'http://a/notes/note_1', 'HTTPS://elsewhere.test:8443/notes/note_1?x=1', 'http://a//notes/note_1'])(
+      'takes the target %s for the path in it',
+      async (target) => {
+        const answer = await raw(gateway.port, `GET ${target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\nConnection: close\r\n\r\n`);
+        expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
+      },
+    );
+
+    it.each(['http://a', 'http://a?/notes/note_1', 'ftp://a/notes/note_1', 'http:/notes/note_1'])('knows no path in the target %s', async (target) => {
+      const answer = await raw(gateway.port, `GET ${target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\nConnection: close\r\n\r\n`);
+      expect(answer.split('\r\n')[0]).toMatch(/^HTTP\/1.1 40[04] /);
     });
 
     it('refuses a path that is longer than any', async () => {

@@ -17,6 +17,20 @@ export function refusedHead({ rawHeaders, url = '', httpVersionMinor }: Incoming
   return hosts === 0 && httpVersionMinor > 0 ? badRequest('The request does not name its host.') : null;
 }
 
+/**
+ * The path and query that a target names. A client that joins its base address and a path has two slashes there; one that takes us for a proxy sends the whole address, which
+ * every server has to take (RFC 9112, section 3.2.2). Nothing here goes by its host.
+ */
+export function pathAndQueryOf(target: string): string {
+  if (!target.startsWith('/')) {
+    const origin = /^https?:\/\/[^/?#]*/i.exec(target);
+    if (origin === null) return target;
+    const rest = target.slice(origin[0].length);
+    return rest.startsWith('/') ? pathAndQueryOf(rest) : `/${rest}`;
+  }
+  return target.startsWith('//') ? target.slice(1) : target;
+}
+
 export function uriTooLong(): DomainError {
   return new DomainError('invalid', 'uri_too_long', 'The path is too long.');
 }

@@ -2,7 +2,7 @@ import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { DomainError } from './domain-error.ts';
 import type { WrittenAnswer } from './http-face.ts';
-import { refusedOverflow } from './request-head.ts';
+import { pathAndQueryOf, refusedOverflow } from './request-head.ts';
 import { requestIdOf } from './request-id.ts';
 
 /** Answers what is no HTTP request, or none in time; there is no request object yet. `target`: what was asked for, where that much could be read. */
@@ -13,7 +13,7 @@ export function answerUnreadable(error: Error, socket: Socket, answerOf: (refuse
     return;
   }
   const requestId = requestIdOf({ headers: {} });
-  const { status, headers, text } = answerOf(causeOf(code, rawPacket), requestId, targetOf(rawPacket) ?? targetBegun(socket) ?? '');
+  const { status, headers, text } = answerOf(causeOf(code, rawPacket), requestId, pathAndQueryOf(targetOf(rawPacket) ?? targetBegun(socket) ?? ''));
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     ...Object.entries({ 'X-Request-ID': requestId, ...headers, 'Content-Length': Buffer.byteLength(text), Connection: 'close' }).map(

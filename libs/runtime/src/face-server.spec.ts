@@ -37,6 +37,10 @@ describe('the server of a face', () => {
     expect(answer?.text).toBe(`${code} ${answer?.headers['x-request-id']}`);
   });
 
+  it.each(['//face/x', 'http://elsewhere.test/face/x'])('takes the target %s for the path in it', async (target) => {
+    expect(await rawExchange(server.url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)).toMatchObject({ status: 200, text: '127.0.0.1' });
+  });
+
   it('believes what proxies say of an address, and nobody else', async () => {
     const address = async (url: string) => (await fetch(`${url}/face/x`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })).text();
     expect(await address(server.url)).toBe('203.0.113.9');

@@ -3,7 +3,7 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { DomainError } from '#libs/platform/src/domain-error';
 import type { HttpFace, WrittenAnswer } from '#libs/platform/src/http-face';
 import { portRefused } from '#libs/platform/src/operations/operations-surface';
-import { refusedHead } from '#libs/platform/src/request-head';
+import { pathAndQueryOf, refusedHead } from '#libs/platform/src/request-head';
 import { requestIdOf } from '#libs/platform/src/request-id';
 import { answerUnreadable } from '#libs/platform/src/unreadable-request';
 import type { FaceAddress } from './app.ts';
@@ -23,8 +23,7 @@ export class FaceServer {
     const server = fastify({
       requestTimeout: REQUEST_TIMEOUT_MS,
       http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: CHECK_TIMEOUTS_MS, requireHostHeader: false },
-      // A client that joins its base address and a path has two slashes there.
-      rewriteUrl: ({ url = '/' }) => (url.startsWith('//') ? url.slice(1) : url),
+      rewriteUrl: ({ url = '/' }) => pathAndQueryOf(url),
       requestIdHeader: false,
       genReqId: requestIdOf,
       trustProxy: trustedProxies.length > 0 && [...trustedProxies],
