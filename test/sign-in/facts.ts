@@ -33,6 +33,8 @@ export type Pending = {
   readonly flow: Flow;
   chosen: Organization | null;
   isChallenged: boolean;
+  /** Whether a second factor was shown by the client that holds it. */
+  holdsFactor: boolean;
   readonly invitation: Invitation | null;
   readonly until: number;
 };

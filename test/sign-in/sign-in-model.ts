@@ -30,7 +30,7 @@ const TRIES = 5;
 const TURNS = 8;
 export const LIFETIMES = { code: 10 * MINUTE, reset: 60 * MINUTE, pending: 10 * MINUTE, challenge: DAY, authorization: 10 * MINUTE, device: 5 * MINUTE };
 
-type Step = Pick<Pending, 'chosen' | 'isChallenged' | 'invitation'>;
+type Step = Pick<Pending, 'chosen' | 'isChallenged' | 'holdsFactor' | 'invitation'>;
 
 const REFUSED: Verdict = { outcome: 'refused' };
 
@@ -47,7 +47,7 @@ export class SignInModel {
   password(email: string, password: string, isProgram: boolean, invitation: Invitation | null): Verdict {
     const user = this.userWith(email);
     if (!this.isInvited(invitation, email) || user === undefined || user.password !== password) return REFUSED;
-    return this.proceed(this.flowOf(user), 'password', { chosen: null, isChallenged: isProgram, invitation });
+    return this.proceed(this.flowOf(user), 'password', { chosen: null, isChallenged: isProgram, holdsFactor: false, invitation });
   }
 
   magicCode(email: string, text: string, isProgram: boolean, invitation: Invitation | null): Verdict {
@@ -55,7 +55,7 @@ export class SignInModel {
     if (!this.isInvited(invitation, email) || user === undefined) return REFUSED;
     const flow = (this.codeOf('magic_auth', user)?.use?.by as Flow | undefined) ?? this.flowOf(user);
     if (!this.redeem('magic_auth', user, text, flow)) return REFUSED;
-    return this.proceed(flow, 'magic_auth', { chosen: null, isChallenged: isProgram, invitation });
+    return this.proceed(flow, 'magic_auth', { chosen: null, isChallenged: isProgram, holdsFactor: false, invitation });
   }
 
   /** The codes that are asked for beside something else; `id`: of the one that is meant. */
@@ -71,6 +71,7 @@ export class SignInModel {
     if (!this.goesOn(pending) || !this.isThere(challenge.factor) || challenge.factor.user !== flow.user) return REFUSED;
     const counting = this.counting(flow.user, flow.session?.at ?? flow.beganAt);
     if ((counting.length > 0 && !counting.includes(challenge.factor)) || !this.verify(challenge, step, flow)) return REFUSED;
+    pending.holdsFactor = true;
     return this.proceed(flow, 'mfa', pending, pending);
   }
 
@@ -84,7 +85,7 @@ export class SignInModel {
   /** An authorization code whose verifier was shown, or a device code. */
   carried({ flow, isOwn, until }: Carried, isProven: boolean): Verdict {
     if (!isOwn || !isProven || flow === null || flow === 'denied' || this.now >= until || this.isOver(flow)) return REFUSED;
-    return this.proceed(flow, null, { chosen: null, isChallenged: false, invitation: null });
+    return this.proceed(flow, null, { chosen: null, isChallenged: false, holdsFactor: true, invitation: null });
   }
 
   /** `asked`: to switch to; `isClient`: the client whose session it is, with its secret. */
@@ -206,16 +207,16 @@ export class SignInModel {
   }
 
   /** Challenge, address, second factor, choice of an organization and its policy, in this order. */
-  private proceed(flow: Flow, factor: string | null, { chosen: asked, isChallenged, invitation }: Step, pending: Pending | null = null): Verdict {
+  private proceed(flow: Flow, factor: string | null, { chosen: asked, isChallenged, holdsFactor, invitation }: Step, pending: Pending | null = null): Verdict {
     const { user, session } = flow;
     const chosen = asked ?? invitation?.organization ?? null;
     if (session !== null) {
-      // Who asks again asks for the same.
+      // Who asks again asks for the same, and with no less than the session began with.
       const isSame = chosen === null || chosen === session.organization;
-      return isSame && this.isRepeat(session) ? { outcome: 'token', session, organization: session.present } : REFUSED;
+      return isSame && (holdsFactor || !session.hasFactor) && this.isRepeat(session) ? { outcome: 'token', session, organization: session.present } : REFUSED;
     }
     const proven = factor === null ? flow.proven : [...flow.proven, factor];
-    const hasFactor = proven.includes('mfa');
+    const hasFactor = holdsFactor && proven.includes('mfa');
     const choices = this.organizations.filter((each) => this.member(user, each) !== null);
     const organization = chosen ?? (choices.length === 1 ? choices[0]! : null);
     let gate: Gate | null = null;
@@ -227,10 +228,11 @@ export class SignInModel {
     if (gate === null && !this.mayBegin(user, organization, invitation)) return REFUSED;
     if (flow.proven.length === 0) flow.beganAt = this.now;
     flow.proven.splice(0, Infinity, ...proven);
-    if (gate !== null) return { outcome: 'asked', gate, pending: pending ?? { flow, chosen, isChallenged, invitation, until: this.now + LIFETIMES.pending } };
+    if (gate !== null)
+      return { outcome: 'asked', gate, pending: pending ?? { flow, chosen, isChallenged, holdsFactor, invitation, until: this.now + LIFETIMES.pending } };
     const membership = organization === null ? null : this.member(user, organization);
     const times = { at: this.now, idleUntil: this.now + IDLE };
-    flow.session = { flow, organization, membership, hasFactor, ...times, turnedAt: [], present: organization, isEnded: false };
+    flow.session = { flow, organization, membership, hasFactor: proven.includes('mfa'), ...times, turnedAt: [], present: organization, isEnded: false };
     this.sessions.push(flow.session);
     return { outcome: 'token', session: flow.session, organization };
   }
