@@ -219,6 +219,18 @@ describe('requests of providers', () => {
     await directory.expect(204, 'DELETE', `/Users/${person.id}`);
   });
 
+  it('PUT that does not say active leaves whoever is inactive so, and clears the rest', async () => {
+    const { id, userName } = await directory.person({ title: 'Dr' });
+    await directory.expect(200, 'PUT', `/Users/${id}`, { userName, title: 'Dr', active: 'False' });
+    const after = await directory.expect(200, 'PUT', `/Users/${id}`, { userName });
+    expect(after).toMatchObject({ id, active: false });
+    expect(after).not.toHaveProperty('title');
+    await suite.get(`/directory_users/${id}`).expect(200, { state: 'inactive' });
+    expect(await directory.expect(200, 'PUT', `/Users/${id}`, { userName, active: true })).toMatchObject({ active: true });
+    expect(await directory.expect(200, 'PUT', `/Users/${id}`, { userName })).not.toHaveProperty('active');
+    await suite.get(`/directory_users/${id}`).expect(200, { state: 'active' });
+  });
+
   it('group PATCH; members', async () => {
     const other = await GivenDirectory.open();
     const [person, stranger] = [await directory.person(), await other.person()];

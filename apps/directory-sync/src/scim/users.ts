@@ -71,7 +71,7 @@ export class ScimUsers {
 
   async replace(context: RequestContext, directory: StoredDirectory, id: string, { body, expected }: Change): Promise<StoredDirectoryUser> {
     const attributes = keptAttributes('User', body);
-    return this.change(context, directory, id, { expected, to: () => attributes });
+    return this.change(context, directory, id, { expected, to: (before) => withActivity(attributes, before) });
   }
 
   async patch(context: RequestContext, directory: StoredDirectory, id: string, { body, expected }: Change): Promise<StoredDirectoryUser> {
@@ -184,4 +184,9 @@ function indexed({ op, path, value }: Comparison, times: { readonly now: number;
   if (op === 'sw')
     return name === 'username' ? byBeginning('user_name_beginning', value) : name === 'displayname' ? byBeginning('display_name_beginning', value) : null;
   return name === 'meta.lastmodified' && (op === 'gt' || op === 'ge' || op === 'lt' || op === 'le') ? byTime(op, value, times) : null;
+}
+
+/** What does not say whether a person is active says nothing of it (RFC 7644, section 3.5.1): nobody has access again by an omission. */
+function withActivity(attributes: Attributes, before: Attributes): Attributes {
+  return attributes['active'] === undefined && truthOf(before['active']) === false ? { ...attributes, active: false } : attributes;
 }
