@@ -1,7 +1,8 @@
-import { jest } from '@jest/globals';
 import { givenSuite, type GivenSuite } from '#libs/testing/src/suite';
 import { eventually } from '#libs/testing/src/until';
 import { CSV, GivenDirectory, group, NDJSON, user } from '#libs/testing/src/given-directory';
+
+const { jest } = import.meta;
 
 /** An object with so many names. */
 function namesOf(count: number): Readonly<Record<string, number>> {
